@@ -1,0 +1,251 @@
+"""What rocmwatch knows, as frozen values.
+
+Units are in the names, and a field's name is the metric's name (`vram_used_bytes` -> `rocmwatch_gpu_vram_used_bytes`).
+`None`, or a key that is missing from a mapping, means "not reported": never 0. Ratios go from 0 to 1.
+Moments are Unix seconds (`*_at`); everything here is swapped whole and never changed, mappings included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import TypeVar
+
+_Value = TypeVar("_Value")
+EMPTY: Mapping[str, float] = MappingProxyType({})
+
+
+def frozen(values: Mapping[str, _Value]) -> Mapping[str, _Value]:
+    """A read-only copy of a mapping."""
+    return MappingProxyType(dict(values))
+
+
+class GpuState(str, Enum):
+    """How a GPU can be read at the moment (closed: the words users script against)."""
+
+    ACTIVE = "active"
+    SUSPENDED = "suspended"  # runtime power management put it to sleep; its memory is read, its sensors are not
+    STALLED = "stalled"  # a read did not return within its deadline
+    RESETTING = "resetting"  # the driver refuses sensors (EPERM or EBUSY) on an awake GPU
+    LOST = "lost"  # it was there in this boot and is gone (ENODEV, or no longer listed)
+
+
+class Pool(str, Enum):
+    """Which memory models live in on this GPU."""
+
+    VRAM = "vram"
+    GTT = "gtt"  # unified-memory APUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A read that should have worked and did not. (A file that does not exist is absence, not a fault.)
+
+    Attributes:
+        source: The field that went without, e.g. `vram_used_bytes`, `temperature_junction`, `gpu_metrics`.
+        errno: The symbolic name. Of the kernel (`EIO`, `EBUSY`), or ours for text that came without an error:
+            `ENODATA` empty, `EBADMSG` not in the file's format, `ERANGE` a number that cannot be true.
+        path: The file, as seen below the root (`/sys/class/drm/card1/device/mem_info_vram_used`).
+    """
+
+    source: str
+    errno: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A compute partition (XCP) of a GPU. An unpartitioned GPU has none.
+
+    Attributes:
+        partition: Its number within the GPU, in the order of its KFD node ("0" to "7").
+        kfd_gpu_id: The number that /sys/class/kfd uses for it in file names (`vram_<gpuid>`).
+        render_minor: The M of its /dev/dri/renderDM.
+        xcc_count: Compute dies in it.
+        vram_total_bytes: What KFD says belongs to it.
+        vram_used_bytes: Only where the driver says so (ROCm's DKMS driver does, mainline does not).
+    """
+
+    partition: str
+    kfd_gpu_id: int | None = None
+    render_minor: int | None = None
+    xcc_count: int | None = None
+    vram_total_bytes: int | None = None
+    vram_used_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """What identifies a GPU and does not change from tick to tick.
+
+    Attributes:
+        gpu: The ordinal, as text (`"3"`): PCI order at first sight, kept for the boot.
+        pci: The PCI address in lower case (`0000:05:00.0`): the identity.
+        pool: Which memory to watch: `vram`, or `gtt` on a unified-memory APU.
+        fields: Names of what this GPU can report, `True` where its file is there (for `field_supported`).
+    """
+
+    gpu: str
+    pci: str
+    pool: Pool
+    product: str | None = None
+    device_id: str | None = None
+    unique_id: str | None = None
+    serial: str | None = None
+    vbios: str | None = None
+    compute_partition: str | None = None
+    memory_partition: str | None = None
+    numa_node: int | None = None
+    kfd_gpu_id: int | None = None
+    partitions: tuple[Partition, ...] = ()
+    fields: Mapping[str, bool] = field(default_factory=lambda: frozen({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSample:
+    """One reading of one GPU.
+
+    Attributes:
+        temperatures_celsius: By sensor: `edge`, `junction`, `memory` (those that the GPU has).
+        clocks_hertz: By clock: `sclk` (the highest of its dies), `mclk`.
+        xcc_clocks_hertz: The graphics clock of each compute die that reports one, by its number.
+        busy_ratio: By engine: `gfx`, `memory`.
+        energy_joules: A counter since the driver was loaded.
+    """
+
+    vram_total_bytes: int | None = None
+    vram_used_bytes: int | None = None
+    visible_vram_total_bytes: int | None = None
+    visible_vram_used_bytes: int | None = None
+    gtt_total_bytes: int | None = None
+    gtt_used_bytes: int | None = None
+    temperatures_celsius: Mapping[str, float] = EMPTY
+    clocks_hertz: Mapping[str, float] = EMPTY
+    xcc_clocks_hertz: Mapping[str, float] = EMPTY
+    busy_ratio: Mapping[str, float] = EMPTY
+    power_watts: float | None = None
+    energy_joules: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the card may do at most; read slowly.
+
+    Attributes:
+        temperatures_celsius: By (sensor, limit): limit is `critical` or `emergency`.
+        clocks_hertz: The highest level, by clock: `sclk`, `mclk`.
+    """
+
+    temperatures_celsius: Mapping[tuple[str, str], float] = field(default_factory=lambda: MappingProxyType({}))
+    clocks_hertz: Mapping[str, float] = EMPTY
+    power_cap_watts: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragmentation:
+    """What the VRAM allocator's table says (kernel: amdgpu_vram_mm).
+
+    Attributes:
+        allocatable_bytes: Free bytes in blocks of 2 MiB and more, which is what large buffers are made of.
+        ratio: 1 - allocatable / free; `None` when less than 1 GiB is free, as it then says nothing.
+        largest_free_block_bytes: Shown to people; nothing is decided on it.
+        free_blocks: Number of free blocks by order (a block has chunk size << order bytes).
+    """
+
+    free_bytes: int
+    allocatable_bytes: int
+    ratio: float | None
+    largest_free_block_bytes: int
+    free_blocks: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuReading:
+    """Everything known about one GPU in one snapshot.
+
+    Attributes:
+        sample: `None` when there is nothing current (stalled, lost, or not yet read).
+        faults: What failed in this reading.
+        sampled_at: When its memory was last read, Unix seconds; `None` before the first time.
+        sensors_at: The same for its sensors.
+        fragmentation_at: The same for its table of free blocks.
+    """
+
+    gpu: Gpu
+    state: GpuState
+    sample: GpuSample | None = None
+    limits: Limits = field(default_factory=Limits)
+    fragmentation: Fragmentation | None = None
+    faults: tuple[Fault, ...] = ()
+    sampled_at: float | None = None
+    sensors_at: float | None = None
+    fragmentation_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatus:
+    """How one kind of sampling is doing: `memory`, `sensors`, `fragmentation` or `topology`.
+
+    Attributes:
+        last_success_at: When it last succeeded for every GPU that it was asked for, Unix seconds.
+        duration_seconds: What its last pass took, wall time.
+    """
+
+    last_success_at: float | None
+    duration_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderStatus:
+    """How the reading processes are doing.
+
+    Attributes:
+        restarts: Readers started after the first one, since the daemon started.
+        abandoned: Readers that hang in the kernel and cannot be killed, right now, earlier starts of the service included.
+        fault_counts: (source, errno) -> failed reads since the daemon started.
+    """
+
+    restarts: int = 0
+    abandoned: int = 0
+    fault_counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One picture of the node's GPUs.
+
+    Attributes:
+        sequence: Counts up with every snapshot.
+        taken_at: Unix seconds.
+        gpus: In the order of their ordinals; lost ones stay.
+        sources: By the name of the source.
+        notes: One line each about what cannot be read and which metrics go without (no debugfs, say).
+    """
+
+    sequence: int
+    taken_at: float
+    gpus: tuple[GpuReading, ...] = ()
+    sources: Mapping[str, SourceStatus] = field(default_factory=lambda: frozen({}))
+    readers: ReaderStatus = field(default_factory=ReaderStatus)
+    driver_version: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What is published: the picture, and what the daemon says of itself.
+
+    Attributes:
+        config_loaded_at: When the configuration in force was read, Unix seconds.
+        config_last_reload_successful: False after a reload that was refused; the last good configuration goes on.
+    """
+
+    snapshot: Snapshot
+    version: str
+    started_at: float
+    hostname: str
+    root: str
+    config_loaded_at: float
+    config_last_reload_successful: bool = True
