@@ -81,7 +81,7 @@ clean:  ## remove .venv, caches and what was built
 
 $(READY): pyproject.toml requirements/build.txt requirements/runtime.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
-	  echo "rocmwatch needs Python 3.10 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>&1 || echo missing):" \
+	  echo "rocmwatch needs Python 3.10 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>/dev/null || echo missing):" \
 	       "say make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -n "$(UV)" || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' comes without venv: apt-get install python3-venv, or say make PYTHON=/path/to/python3" >&2; exit 1; }
