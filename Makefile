@@ -12,6 +12,13 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 DEV    := $(VENV)/ready-dev
 
+# Another interpreter than the one that .venv was made with was asked for: make it anew.
+ifneq ($(origin PYTHON),file)
+  ifneq ($(shell cat $(READY) 2>/dev/null),$(PYTHON))
+    .PHONY: $(READY)
+  endif
+endif
+
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -90,7 +97,7 @@ $(READY): pyproject.toml requirements/build.txt requirements/runtime.txt
 	@$(LOCKED) -r requirements/build.txt
 	@$(LOCKED) -r requirements/runtime.txt
 	@$(INSTALL) --no-deps --no-build-isolation -e .
-	@touch $@
+	@echo "$(PYTHON)" > $@
 
 $(DEV): $(READY) requirements/dev.txt
 	@echo "adding the development tools"
