@@ -1,10 +1,10 @@
 """The few errors that cross a room's wall.
 
-    RocmwatchError
-    +-- ConfigError      the configuration has problems; all of them, each with file and line
-    +-- LauncherLost     the privileged launcher is gone; the service has to start anew
-    +-- DaemonUnreachable  no daemon answered at the address that was asked
-    +-- ParseError       a kernel file's bytes are not in its format: the one error that parsers raise
+RocmwatchError
++-- ConfigError      the configuration has problems; all of them, each with file and line
++-- LauncherLost     the privileged launcher is gone; the service has to start anew
++-- DaemonUnreachable  no daemon answered at the address that was asked
++-- ParseError       a kernel file's bytes are not in its format: the one error that parsers raise
 """
 
 

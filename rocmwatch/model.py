@@ -13,17 +13,18 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TypeVar
 
+_Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 EMPTY: Mapping[str, float] = MappingProxyType({})
 
 
-def frozen(values: Mapping[str, _Value]) -> Mapping[str, _Value]:
+def frozen(values: Mapping[_Key, _Value]) -> Mapping[_Key, _Value]:
     """A read-only copy of a mapping."""
     return MappingProxyType(dict(values))
 
 
 class GpuState(str, Enum):
-    """How a GPU can be read at the moment (closed: the words users script against)."""
+    """How a GPU can be read at the moment. Closed: these are words that users script against."""
 
     ACTIVE = "active"
     SUSPENDED = "suspended"  # runtime power management put it to sleep; its memory is read, its sensors are not
@@ -144,8 +145,23 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FreeBlocks:
+    """The VRAM allocator's table, as it was read (kernel: amdgpu_vram_mm).
+
+    Attributes:
+        format: Which of the kernel's formats it came in (`F0` to `F4`).
+        blocks: (order, free blocks of chunk_bytes << order).
+    """
+
+    format: str
+    chunk_bytes: int
+    free_bytes: int
+    blocks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fragmentation:
-    """What the VRAM allocator's table says (kernel: amdgpu_vram_mm).
+    """What the VRAM allocator's table means.
 
     Attributes:
         allocatable_bytes: Free bytes in blocks of 2 MiB and more, which is what large buffers are made of.
@@ -167,6 +183,7 @@ class GpuReading:
 
     Attributes:
         sample: `None` when there is nothing current (stalled, lost, or not yet read).
+        free_blocks: The table that `fragmentation` is judged from.
         faults: What failed in this reading.
         sampled_at: When its memory was last read, Unix seconds; `None` before the first time.
         sensors_at: The same for its sensors.
@@ -177,6 +194,7 @@ class GpuReading:
     state: GpuState
     sample: GpuSample | None = None
     limits: Limits = field(default_factory=Limits)
+    free_blocks: FreeBlocks | None = None
     fragmentation: Fragmentation | None = None
     faults: tuple[Fault, ...] = ()
     sampled_at: float | None = None
@@ -203,8 +221,8 @@ class ReaderStatus:
 
     Attributes:
         restarts: Readers started after the first one, since the daemon started.
-        abandoned: Readers that hang in the kernel and cannot be killed, right now, earlier starts of the service included.
-        fault_counts: (source, errno) -> failed reads since the daemon started.
+        abandoned: Readers that hang in the kernel and cannot be killed, right now, earlier starts of the service
+        included. fault_counts: (source, errno) -> failed reads since the daemon started.
     """
 
     restarts: int = 0

@@ -1,7 +1,7 @@
 """Which memory models live in on a GPU, read off the kernel's own numbers.
 
-A discrete card computes in its VRAM. On a unified-memory APU the VRAM is a small carve-out of the system's memory, nearly full when
-idle, and compute buffers go to GTT. Two signs of that, neither of which is a list of names:
+A discrete card computes in its VRAM. On a unified-memory APU the VRAM is a small carve-out of the system's memory,
+nearly full when idle, and compute buffers go to GTT. Two signs of that, neither of which is a list of names:
 
 - KFD announces a memory bank of the size of GTT, not of VRAM (amdkfd does so where the driver prefers GTT for compute);
 - without KFD: gpu_metrics comes in an APU's format (2.x, 3.x) and GTT is larger than VRAM.

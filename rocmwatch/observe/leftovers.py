@@ -1,0 +1,48 @@
+"""Readers of an earlier start of the service that still hang in the driver.
+
+A process in state D cannot be killed. It stays in the service's cgroup when systemd starts the service anew, and so
+the bound on readers that were given up would begin at nothing with each restart, if these were not counted.
+
+Source: /proc/PID/stat (proc_pid_stat(5)), cgroup.procs.
+"""
+
+import os
+
+from rocmwatch.observe.discovery import read_file
+
+READER_NAMES = frozenset({"rw-sensors"})
+_ROOTS = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+
+
+def parse_stat(raw: bytes) -> tuple[str, str]:
+    """(name, state) of a process; the name may hold spaces and parentheses."""
+    start, end = raw.find(b"("), raw.rfind(b")")
+    return raw[start + 1 : end].decode("utf-8", "replace"), raw[end + 2 : end + 3].decode("ascii", "replace")
+
+
+def own_service_folder() -> str | None:
+    """The cgroup folder of the service that this process belongs to; `None` outside of a service."""
+    for line in read_file("/proc/self/cgroup").decode().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if (controllers == "name=systemd" or number == "0") and path.endswith(".service"):
+            for root in _ROOTS:
+                if os.path.exists(f"{root}{path}/cgroup.procs"):
+                    return root + path
+    return None
+
+
+def left_over_readers() -> frozenset[int]:
+    """The process ids of readers in state D in the own service's cgroup."""
+    folder = own_service_folder()
+    if folder is None:
+        return frozenset()
+    return frozenset(pid for pid in map(int, read_file(f"{folder}/cgroup.procs").split()) if is_stuck_reader(pid))
+
+
+def is_stuck_reader(pid: int) -> bool:
+    """Whether the process is a reader in state D."""
+    try:
+        name, state = parse_stat(read_file(f"/proc/{pid}/stat"))
+    except OSError:
+        return False
+    return name in READER_NAMES and state == "D"

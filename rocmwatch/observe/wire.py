@@ -1,0 +1,225 @@
+"""What main and a reader say to each other: frames, and the mailbox that carries the answers.
+
+A request is one frame through a pipe. The answers to it, one frame a subject (a GPU, the topology), go into memory
+that both share, the mailbox, and one short token through a second pipe says that all of them are there: a tick costs
+the reader two system calls beside its reads. The mailbox also names the subject that is being read at the moment.
+When the token does not come in time, that name is the subject which hangs, and the frames before it are good.
+
+    mailbox:  u64 sequence | u32 end of the frames | 20 bytes: subject in progress | frames ...
+    frame:    u16 magic | u16 zero | u32 length | u32 CRC-32 of the body | body: a marshalled tuple
+
+Every frame is checked (magic, length, CRC) before `marshal` sees it: a damaged one could make it eat the machine's
+memory. Both ends are always the same build of the same interpreter, as one is forked from a child of the other.
+"""
+
+import marshal
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+MAILBOX_BYTES = 1 << 20
+PACKET_BYTES = 8192  # orders to the launcher
+LARGEST_FRAME = 256 << 10
+TOKEN = struct.Struct("<Q")
+_MAGIC = 0x5257
+_FRAME = struct.Struct("<HHII")
+_HEAD = struct.Struct("<QI20s")
+_MARSHAL_VERSION = 2  # without references: smaller and quicker for flat tuples
+
+# What to do with a GPU, as bits of one number.
+MEMORY = 1
+SENSORS = 2
+SLOW = 4  # what seldom changes: open the files anew, describe the GPU, totals, limits
+FRAGMENTATION = 8
+
+TOPOLOGY = "topology"  # the subject that is no GPU
+
+# What to do about the topology.
+SKIP = 0
+LOOK = 1  # list the GPUs when KFD counted a change
+RELIST = 2  # and also when the names of the cards are others
+
+# The order of the values that travel; `None` where there is nothing.
+MEMORY_FIELDS = ("vram_used_bytes", "visible_vram_used_bytes", "gtt_used_bytes")
+TOTAL_FIELDS = ("vram_total_bytes", "visible_vram_total_bytes", "gtt_total_bytes")
+SENSOR_FIELDS = (
+    "temperature_edge",
+    "temperature_junction",
+    "temperature_memory",
+    "power",
+    "energy",
+    "busy_gfx",
+    "busy_memory",
+    "clock_sclk",
+    "clock_mclk",
+)
+LIMIT_FIELDS = (
+    "limit_critical_edge",
+    "limit_critical_junction",
+    "limit_critical_memory",
+    "limit_emergency_edge",
+    "limit_emergency_junction",
+    "limit_emergency_memory",
+    "power_cap",
+    "clock_limit_sclk",
+    "clock_limit_mclk",
+)
+
+FaultTuple = tuple[str, str, str]  # source, errno, path
+
+
+class WireError(Exception):
+    """A frame is damaged: whoever sent it cannot be trusted any more."""
+
+
+class Request(NamedTuple):
+    """One order to the sensors reader.
+
+    Attributes:
+        sequence: Comes back with the answer.
+        topology: SKIP, LOOK or RELIST.
+        gpus: (PCI address, cardN, what to do as bits) of each GPU to read, in order.
+    """
+
+    sequence: int
+    topology: int
+    gpus: tuple[tuple[str, str, int], ...]
+
+
+class TopologyFrame(NamedTuple):
+    """The node's GPUs, sent only when they were listed anew.
+
+    Attributes:
+        generation: KFD's topology/generation_id, `None` without KFD.
+        cards: (PCI address, cardN) of every amdgpu GPU, by PCI address.
+        nodes: The fields of each `kernel.kfd.KfdNode`.
+        driver_version: /sys/module/amdgpu/version (only ROCm's own driver has it).
+        notes: What cannot be read, a line each.
+        faults: Reads that failed.
+    """
+
+    generation: int | None
+    cards: tuple[tuple[str, str], ...]
+    nodes: tuple[tuple[object, ...], ...]
+    driver_version: str | None
+    notes: tuple[str, ...]
+    faults: tuple[FaultTuple, ...]
+
+
+class GpuFrame(NamedTuple):
+    """One reading of one GPU.
+
+    Attributes:
+        state: `active`, `suspended`, `resetting` or `gone`.
+        memory: Values in the order of MEMORY_FIELDS.
+        sensors: Values in the order of SENSOR_FIELDS; `None` when they were not asked for or may not be read.
+        xcc_clocks: Hertz of each compute die.
+        totals: Values in the order of TOTAL_FIELDS.
+        limits: Values in the order of LIMIT_FIELDS.
+        metrics_format: format_revision of gpu_metrics, with the sensors (2 and 3 are APUs).
+        buddy: (format, chunk bytes, free bytes, ((order, blocks), ...)) or the errno's name why there is none.
+        description: (product, device id, unique id, serial, VBIOS, NUMA node, compute partition, memory partition,
+            names of the fields that have a file).
+        faults: Reads that failed.
+    """
+
+    state: str
+    memory: tuple[int | None, ...] | None = None
+    sensors: tuple[float | None, ...] | None = None
+    xcc_clocks: tuple[float | None, ...] = ()
+    totals: tuple[int | None, ...] | None = None
+    limits: tuple[float | None, ...] | None = None
+    metrics_format: int | None = None
+    buddy: "tuple[str, int, int, tuple[tuple[int, int], ...]] | str | None" = None
+    description: "tuple[object, ...] | None" = None
+    faults: tuple[FaultTuple, ...] = ()
+
+
+def pack(value: tuple[Any, ...]) -> bytes:
+    """A frame of a tuple of plain values (numbers, texts, bytes, `None`, tuples of these)."""
+    body = marshal.dumps(tuple(value), _MARSHAL_VERSION)
+    if len(body) > LARGEST_FRAME:
+        raise WireError(f"a frame of {len(body)} bytes is larger than {LARGEST_FRAME}")
+    return _FRAME.pack(_MAGIC, 0, len(body), zlib.crc32(body)) + body
+
+
+def unpack(data: bytes, offset: int = 0) -> tuple[tuple[object, ...], int]:
+    """The tuple in the frame at `offset`, and where the next frame begins.
+
+    Raises:
+        WireError: When magic, length or check sum are wrong.
+    """
+    if len(data) - offset < _FRAME.size:
+        raise WireError("a frame ends before its header does")
+    magic, zero, length, checksum = _FRAME.unpack_from(data, offset)
+    start = offset + _FRAME.size
+    body = data[start : start + length] if length <= LARGEST_FRAME else b""
+    if magic != _MAGIC or zero or len(body) != length or zlib.crc32(body) != checksum:
+        raise WireError("a frame is damaged")
+    value = marshal.loads(body)  # noqa: S302  # made by our own child, and its check sum is right
+    if not isinstance(value, tuple):
+        raise WireError("a frame holds no tuple")
+    return value, start + length
+
+
+class Mailbox:
+    """The shared memory of one reader. The reader writes, main reads."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._memory = mmap.mmap(descriptor, MAILBOX_BYTES)
+        self._end = _HEAD.size
+
+    @staticmethod
+    def create() -> int:
+        """A descriptor of fresh shared memory."""
+        descriptor = os.memfd_create("rocmwatch-mailbox", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, MAILBOX_BYTES)
+        return descriptor
+
+    def close(self) -> None:
+        """Gives the memory back (a process that still has it mapped keeps it)."""
+        self._memory.close()
+
+    def begin(self, sequence: int) -> None:
+        """The reader starts to answer request `sequence`: the old frames are void."""
+        self._end = _HEAD.size
+        _HEAD.pack_into(self._memory, 0, sequence, self._end, b"")
+
+    def enter(self, sequence: int, subject: str) -> None:
+        """The reader starts to read `subject`."""
+        _HEAD.pack_into(self._memory, 0, sequence, self._end, subject.encode())
+
+    def put(self, sequence: int, subject: str, value: tuple[object, ...]) -> None:
+        """The reader has read `subject`."""
+        frame = pack((subject, tuple(value)))
+        end = self._end + len(frame)
+        if end > MAILBOX_BYTES:
+            raise WireError("the mailbox is full")
+        self._memory[self._end : end] = frame
+        self._end = end
+        _HEAD.pack_into(self._memory, 0, sequence, end, b"")
+
+    def progress(self) -> tuple[int, str]:
+        """What the reader is at: bytes written so far, subject in progress (empty between two)."""
+        _, end, subject = _HEAD.unpack_from(self._memory, 0)
+        return end, subject.rstrip(b"\0").decode("ascii", "replace")
+
+    def frames(self, sequence: int) -> Iterator[tuple[str, tuple[object, ...]]]:
+        """(subject, value) of each frame that is complete.
+
+        Raises:
+            WireError: When the mailbox answers another request, or a frame is damaged.
+        """
+        answered, end, _ = _HEAD.unpack_from(self._memory, 0)
+        if answered != sequence or not _HEAD.size <= end <= MAILBOX_BYTES:
+            raise WireError("the mailbox does not hold the answer to this request")
+        data = self._memory[:end]  # a copy: nobody changes it under our hands
+        offset = _HEAD.size
+        while offset < end:
+            value, offset = unpack(data, offset)
+            if len(value) != 2 or not isinstance(value[0], str) or not isinstance(value[1], tuple):
+                raise WireError("a frame is not of a subject")
+            yield value[0], value[1]
