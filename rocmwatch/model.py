@@ -24,7 +24,7 @@ def frozen(values: Mapping[_Key, _Value]) -> Mapping[_Key, _Value]:
 
 
 class GpuState(str, Enum):
-    """How a GPU can be read at the moment. Closed: these are words that users script against."""
+    """How a GPU can be read at the moment: a closed set, as users script against these words."""
 
     ACTIVE = "active"
     SUSPENDED = "suspended"  # runtime power management put it to sleep; its memory is read, its sensors are not

@@ -1,5 +1,4 @@
-"""The readers: one for everything, one for each stalled subject that is being tried again, and those that were given
-up.
+"""The readers: one for everything, one for each stalled subject that is tried again, and those that were given up.
 
 What `read` returns is frames; whatever it takes to get them (a reader that died, one that hangs and is replaced)
 happens in here, within the same call, so that the GPUs behind a hanging one are read in the same tick.

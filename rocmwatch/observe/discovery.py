@@ -15,7 +15,7 @@ from rocmwatch.errors import ParseError
 from rocmwatch.kernel.drm import is_card, parse_uevent, pci_of
 from rocmwatch.kernel.kfd import KfdNode, make_node
 from rocmwatch.kernel.number import parse_number, parse_text
-from rocmwatch.observe.wire import FaultTuple, TopologyFrame
+from rocmwatch.observe.wire import TOPOLOGY, FaultTuple, TopologyFrame
 
 CLASS_DRM = "/sys/class/drm"
 TOPOLOGY_FOLDER = "/sys/class/kfd/kfd/topology"
@@ -113,6 +113,35 @@ class Discovery:
             return [f"{DEBUGFS_DRI}: {errno_name(error.errno)} (is debugfs mounted?): {_WITHOUT_DEBUGFS}"]
         return []
 
+    def _card_names(self) -> list[str]:
+        return sorted(name for name in self._names_in(CLASS_DRM) if is_card(name))
+
+    def _read_generation(self) -> int | None:
+        """KFD's count, from a descriptor that stays open."""
+        try:
+            if self._descriptor is None:
+                self._descriptor = os.open(self._root + GENERATION, os.O_RDONLY | os.O_CLOEXEC)
+            return parse_number(os.pread(self._descriptor, 32, 0), 0, 2**64 - 1)
+        except ParseError:
+            return None
+        except OSError as error:
+            self._note_fault(error, GENERATION)
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
+            return None
+
+    def _text(self, path: str) -> str | None:
+        raw = self._read(path)
+        return parse_text(raw) if raw is not None else None
+
+    def _names_in(self, path: str) -> list[str]:
+        try:
+            return os.listdir(self._root + path)
+        except OSError as error:
+            self._note_fault(error, path)
+            return []
+
     def _read(self, path: str) -> bytes | None:
         try:
             return read_file(self._root + path)
@@ -122,4 +151,4 @@ class Discovery:
 
     def _note_fault(self, error: OSError, path: str) -> None:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENODEV):  # absence, or gone between list and read
-            self._faults.append(("topology", errno_name(error.errno), path))
+            self._faults.append((TOPOLOGY, errno_name(error.errno), path))

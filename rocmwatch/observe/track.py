@@ -88,14 +88,18 @@ class Track:
             self.totals, self._gpu = frame.totals, None
         if frame.limits is not None:
             self.limits, self._limits = frame.limits, _limits(frame.limits)
-        if isinstance(frame.buddy, tuple):
-            name, chunk, free, blocks = frame.buddy
-            self.free_blocks = FreeBlocks(format=name, chunk_bytes=chunk, free_bytes=free, blocks=blocks)
-            self.fragmentation_at = unix
-        elif frame.buddy is not None:
-            self.free_blocks = None
         if frame.description is not None:
             self.description, self._gpu = frame.description, None
+        if frame.buddy is not None:
+            self._apply_table(frame.buddy, unix)
+
+    def _apply_table(self, buddy: tuple[str, int, int, tuple[tuple[int, int], ...]] | str, unix: float) -> None:
+        if isinstance(buddy, str):  # why there is none
+            self.free_blocks = None
+            return
+        name, chunk, free, blocks = buddy
+        self.free_blocks = FreeBlocks(format=name, chunk_bytes=chunk, free_bytes=free, blocks=blocks)
+        self.fragmentation_at = unix
 
     def place(self, card: str, nodes: tuple[KfdNode, ...]) -> None:
         """Takes in what the topology says."""

@@ -1,0 +1,1 @@
+"""Thinks: pure functions over values, no clock, no files."""
