@@ -1,0 +1,10 @@
+"""A node that does not exist: a file tree laid out and moving as the kernel's, for tests, demos and laptops.
+
+What the product may know of it is `--root DIR` and nothing else.
+"""
+
+from rocmwatch.simulate.models import MODELS, Model
+from rocmwatch.simulate.motion import SCENARIOS, State
+from rocmwatch.simulate.node import MARKER, SimulatedNode
+
+__all__ = ["MARKER", "MODELS", "SCENARIOS", "Model", "SimulatedNode", "State"]

@@ -1,0 +1,223 @@
+"""The files of one GPU, as the driver names and prints them: those that stand still, and those that move with its state.
+
+Source: drivers/gpu/drm/amd/pm/amdgpu_pm.c (hwmon, clocks, busy), amdgpu_vram_mgr.c and amdgpu_gtt_mgr.c (mem_info_*),
+amdgpu_fru_eeprom.c, amdgpu_gfx.c (partitions), amdgpu_xgmi.c, amdgpu_ras.c, drivers/pci/pci-sysfs.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rocmwatch.simulate.buddy_text import Allocator, buddy_text
+from rocmwatch.simulate.metrics import gpu_metrics
+from rocmwatch.simulate.models import Clock, Model
+from rocmwatch.simulate.motion import State
+from rocmwatch.simulate.places import Place
+from rocmwatch.simulate.tree import Tree
+
+Render = Callable[[State], bytes]
+
+_DEEP_SLEEP_MHZ = 140  # below it an MI300 prints its clock as `S:`
+_NO_HYSTERESIS = -273150  # what the driver prints for a hysteresis that is not set
+
+
+def moving_files(model: Model) -> dict[str, Render]:
+    """The files below the device's folder that change with its state; `hwmon/` stands for its hwmon folder."""
+    files: dict[str, Render] = {
+        "mem_info_vram_used": lambda state: _line(state.vram_used_bytes),
+        "mem_info_vis_vram_used": lambda state: _line(state.vram_used_bytes),
+        "mem_info_gtt_used": lambda state: _line(state.gtt_used_bytes),
+        "gpu_busy_percent": lambda state: _line(int(100 * state.busy_gfx)),
+        "gpu_metrics": lambda state: gpu_metrics(model, state),
+        model.sclk.dpm_file: lambda state: _levels(model.sclk, state.sclk_mhz[0]),
+        model.mclk.dpm_file: lambda state: _levels(model.mclk, state.mclk_mhz),
+    }
+    if model.has_memory_busy:
+        files["mem_busy_percent"] = lambda state: _line(int(100 * state.busy_memory))
+    for sensor in model.sensors:
+        files[f"hwmon/temp{sensor.number}_input"] = _temperature(sensor.label)
+    for file in model.power_files:
+        files[f"hwmon/{file}"] = lambda state: _line(int(state.power_watts) * 1_000_000)
+    if model.sclk.hwmon_number is not None:
+        files[f"hwmon/freq{model.sclk.hwmon_number}_input"] = lambda state: _line(state.sclk_mhz[0] * 1_000_000)
+    if model.mclk.hwmon_number is not None:
+        files[f"hwmon/freq{model.mclk.hwmon_number}_input"] = lambda state: _line(state.mclk_mhz * 1_000_000)
+    return files
+
+
+def table_text(model: Model, state: State) -> bytes:
+    """The bytes of debugfs' amdgpu_vram_mm."""
+    allocator = Allocator(
+        total_bytes=model.vram_total_bytes,
+        used_bytes=state.vram_used_bytes,
+        visible_used_bytes=state.vram_used_bytes,
+        free_blocks=state.free_blocks,
+        clear_free_bytes=state.clear_free_bytes,
+        reserved=((model.vram_total_bytes - (32 << 20), 4096),),
+    )
+    return buddy_text(allocator, model.kernel.buddy_format)
+
+
+def add_still_files(tree: Tree, model: Model, place: Place) -> None:
+    """Adds everything below the device's folder that does not move."""
+    _add_pci(tree, model, place)
+    _add_memory_and_identity(tree, model, place)
+    _add_hwmon(tree, model, place)
+    _add_partitions(tree, model, place)
+    _add_ras(tree, model, place)
+
+
+def _add_pci(tree: Tree, model: Model, place: Place) -> None:
+    vendor, subsystem = model.subsystem
+    speed, width = model.link
+    modalias = (
+        f"pci:v00001002d{model.device_id:08X}sv{vendor:08X}sd{subsystem:08X}"
+        f"bc{model.pci_class >> 16:02X}sc{model.pci_class >> 8 & 0xFF:02X}i{model.pci_class & 0xFF:02X}"
+    )
+    tree.text(
+        place.device,
+        **{"class": f"0x{model.pci_class:06x}"},
+        vendor="0x1002",
+        device=f"0x{model.device_id:04x}",
+        subsystem_vendor=f"0x{vendor:04x}",
+        subsystem_device=f"0x{subsystem:04x}",
+        revision=f"0x{model.revision:02x}",
+        uevent=(
+            f"DRIVER=amdgpu\nPCI_CLASS={model.pci_class:X}\nPCI_ID=1002:{model.device_id:04X}\n"
+            f"PCI_SUBSYS_ID={vendor:04X}:{subsystem:04X}\nPCI_SLOT_NAME={place.pci}\nMODALIAS={modalias}"
+        ),
+        modalias=modalias,
+        current_link_speed=speed,
+        current_link_width=str(width),
+        max_link_speed=speed,
+        max_link_width=str(width),
+        numa_node=str(place.numa_node),
+        local_cpulist=_cpulist(model, place),
+        power_state="D0",
+        enable="1",
+        irq=str(140 + place.index),
+        d3cold_allowed="1",
+        driver_override="(null)",
+    )
+    add_power(tree, place.device, control="on", enabled="forbidden")
+    tree.files[f"{place.device}/config"] = bytes.fromhex("0210") + model.device_id.to_bytes(2, "little") + bytes(60)
+    tree.files[f"{place.device}/remove"] = b""
+    tree.files[f"{place.device}/reset"] = b""
+    tree.files[f"{place.device}/rescan"] = b""
+
+
+def _cpulist(model: Model, place: Place) -> str:
+    first = max(place.numa_node, 0) * model.host.cores
+    return f"{first}-{first + model.host.cores - 1}"
+
+
+def add_power(tree: Tree, folder: str, *, control: str = "auto", enabled: str = "disabled", status: str = "") -> None:
+    """Adds `power/` of a device. Without a status it is one that is active when runtime PM is off, as most are."""
+    tree.text(
+        f"{folder}/power",
+        control=control,
+        runtime_enabled=enabled,
+        runtime_status=status or ("active" if control == "on" else "unsupported"),
+        runtime_active_time="0",
+        runtime_suspended_time="0",
+        runtime_usage="0",
+    )
+
+
+def _add_memory_and_identity(tree: Tree, model: Model, place: Place) -> None:
+    tree.text(
+        place.device,
+        mem_info_vram_total=str(model.vram_total_bytes),
+        mem_info_vis_vram_total=str(model.vram_total_bytes),
+        mem_info_gtt_total=str(model.gtt_total_bytes),
+        vbios_version=model.vbios,
+        **dict(model.attributes),
+    )
+    if model.has_unique_id:
+        tree.text(place.device, unique_id=f"{place.unique_id:016x}")
+    if model.board:
+        tree.text(
+            place.device,
+            board_info=f"type : {model.board}",
+            product_name=model.product,
+            product_number=f"102-SIM{model.device_id:04X}-00",
+            serial_number=place.serial,
+            manufacturer="AMD",
+            fru_id="0",
+        )
+    for name, text in model.forbidden:
+        tree.text(place.device, **{name: text})
+    tree.text(f"{place.device}/fw_version", smc_fw_version="0x00557d00", mec_fw_version="0x000000b1")
+    if model.kfd.hive:
+        tree.text(place.device, xgmi_device_id=f"{place.unique_id:#x}", xgmi_physical_id=str(place.index))
+
+
+def _add_hwmon(tree: Tree, model: Model, place: Place) -> None:
+    folder = place.hwmon
+    tree.text(folder, name="amdgpu")
+    tree.files[f"{folder}/uevent"] = b""
+    tree.links[f"{folder}/device"] = place.device
+    tree.links[f"{folder}/subsystem"] = "sys/class/hwmon"
+    tree.links[f"sys/class/hwmon/{folder.rsplit('/', 1)[1]}"] = folder
+    add_power(tree, folder)
+    for sensor in model.sensors:
+        tree.text(folder, **{f"temp{sensor.number}_label": sensor.label})
+        for limit, celsius in sensor.limits_celsius:
+            tree.text(folder, **{f"temp{sensor.number}_{limit}": f"{celsius * 1000}"})
+        if sensor.limits_celsius:
+            tree.text(folder, **{f"temp{sensor.number}_crit_hyst": f"{_NO_HYSTERESIS}"})
+    for clock in (model.sclk, model.mclk):
+        if clock.hwmon_number is not None:
+            tree.text(folder, **{f"freq{clock.hwmon_number}_label": clock.label})
+    for number, label in model.voltages:
+        tree.text(folder, **{f"in{number}_label": label, f"in{number}_input": "818"})
+    tree.text(folder, power1_label="PPT")
+    if model.power_has_cap:
+        cap = f"{int(model.power_cap_watts) * 1_000_000}"
+        tree.text(folder, power1_cap=cap, power1_cap_max=cap, power1_cap_default=cap, power1_cap_min="0")
+
+
+def _add_partitions(tree: Tree, model: Model, place: Place) -> None:
+    if model.partitioning:
+        tree.text(
+            place.device,
+            current_compute_partition=model.partitioning.compute,
+            available_compute_partition=model.partitioning.available_compute,
+            current_memory_partition=model.partitioning.memory,
+        )
+
+
+def _add_ras(tree: Tree, model: Model, place: Place) -> None:
+    """Counters of memory and other errors; reading them asks the hardware, so a monitor reads them seldom."""
+    folder = f"{place.device}/ras"
+    for block in model.ras_blocks:
+        deferred = "de: 0\n" if block == "umc" else ""
+        tree.files[f"{folder}/{block}_err_count"] = f"ue: 0\nce: 0\n{deferred}".encode()
+    if model.ras_blocks:
+        tree.text(folder, features="feature mask: 0x3fff", version="table version: 0x30000", schema="schema: 0x3fff")
+        tree.files[f"{folder}/gpu_vram_bad_pages"] = b""
+        tree.text(folder, event_state="Fatal Error: count:0, last_seqno:0\nPoison Creation: count:0, last_seqno:0")
+
+
+def _line(number: int) -> bytes:
+    return b"%d\n" % number
+
+
+def _temperature(label: str) -> Render:
+    return lambda state: _line(int(state.temperatures_celsius[label]) * 1000)
+
+
+def _levels(clock: Clock, mhz: int) -> bytes:
+    """The list of levels, a star behind the current one."""
+    levels = clock.levels_mhz
+    if clock.fine_grained and levels[0] < mhz < levels[-1]:
+        return _starred((levels[0], mhz, levels[-1]), mhz)
+    if mhz < _DEEP_SLEEP_MHZ:
+        return b"S: %dMhz *\n" % mhz + b"".join(b"%d: %dMhz\n" % level for level in enumerate(levels))
+    return _starred(levels, mhz)
+
+
+def _starred(levels: tuple[int, ...], mhz: int) -> bytes:
+    current = min(range(len(levels)), key=lambda level: abs(levels[level] - mhz))
+    lines = (b"%d: %dMhz %s\n" % (level, mhz, b"*" if level == current else b"") for level, mhz in enumerate(levels))
+    return b"".join(lines)

@@ -1,0 +1,185 @@
+"""The compute driver's picture of the node: /sys/class/kfd/kfd/topology.
+
+CPU nodes come first, then one node for each partition of each GPU. A GPU's memory bank is the memory that compute
+buffers go to: VRAM (a partition's share of it), or GTT on a unified-memory APU.
+Source: drivers/gpu/drm/amd/amdkfd/kfd_topology.c (node_show, mem_show), amdgpu/amdgpu_amdkfd.c.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from rocmwatch.simulate.models import Model
+from rocmwatch.simulate.motion import draw
+from rocmwatch.simulate.places import DrmDevice, Place
+from rocmwatch.simulate.tree import Tree
+
+_KFD = "sys/devices/virtual/kfd/kfd"
+_PAGE = 4096
+
+
+def add_topology(tree: Tree, model: Model, gpus: tuple[Place, ...], seed: int) -> None:
+    """Adds /sys/class/kfd."""
+    tree.links["sys/class/kfd/kfd"] = _KFD
+    tree.links[f"{_KFD}/subsystem"] = "sys/class/kfd"
+    tree.text(_KFD, dev="238:0", uevent="MAJOR=238\nMINOR=0\nDEVNAME=kfd")
+    tree.folders.add(f"{_KFD}/proc")
+    tree.text(
+        f"{_KFD}/topology",
+        generation_id="2",
+        system_properties="platform_oem 2314885604102193731\nplatform_id 87232116311372\nplatform_rev 2",
+    )
+    number = 0
+    for _ in range(model.host.sockets):
+        _add_cpu(tree, model, number)
+        number += 1
+    hive = int(draw(seed, "hive") * (1 << 62)) | 1
+    ids: set[int] = set()
+    for gpu in gpus:
+        for partition, node in enumerate(gpu.partition_nodes(model)):
+            gpu_id = _gpu_id(gpu.pci, partition, ids)
+            _add_gpu_node(tree, model, gpu, (number, gpu_id), (partition, node, hive))
+            number += 1
+
+
+def bank_bytes(model: Model) -> int:
+    """The size of the memory bank of one GPU node."""
+    pool = model.gtt_total_bytes if model.pool == "gtt" else model.vram_total_bytes
+    return pool // model.partition_count // _PAGE * _PAGE
+
+
+def _gpu_id(pci: str, partition: int, taken: set[int]) -> int:
+    """16 bits that are a GPU's (or partition's) own as long as the hardware stays; 0 is a CPU."""
+    found = zlib.crc32(f"{pci}/{partition}".encode()) & 0xFFFF
+    while found == 0 or found in taken:
+        found = (found + 1) & 0xFFFF
+    taken.add(found)
+    return found
+
+
+def _add_cpu(tree: Tree, model: Model, number: int) -> None:
+    host = model.host
+    folder = f"{_KFD}/topology/nodes/{number}"
+    tree.text(folder, gpu_id="0", name="")
+    properties = dict.fromkeys(_CPU_PROPERTIES, 0)
+    properties |= {
+        "cpu_cores_count": host.cores,
+        "mem_banks_count": 1,
+        "cpu_core_id_base": number * host.cores,
+        "max_engine_clk_ccompute": host.cpu_clock_mhz,
+    }
+    _add_numbers(tree, f"{folder}/properties", properties)
+    _add_bank(
+        tree,
+        folder,
+        {"heap_type": 0, "size_in_bytes": host.memory_bytes // host.sockets, "width": 64, "mem_clk_max": 4800},
+    )
+
+
+def _add_gpu_node(
+    tree: Tree, model: Model, gpu: Place, identity: tuple[int, int], partition: tuple[int, DrmDevice, int]
+) -> None:
+    number, gpu_id = identity
+    position, node, hive = partition
+    kfd = model.kfd
+    xccs = model.xcc_count // model.partition_count
+    domain, bus, device = gpu.pci.split(":")
+    folder = f"{_KFD}/topology/nodes/{number}"
+    tree.text(folder, gpu_id=str(gpu_id), name=kfd.name)
+    properties = dict.fromkeys(_GPU_PROPERTIES, 0)
+    properties |= {
+        "simd_count": kfd.simds_per_xcc * xccs,
+        "mem_banks_count": 1,
+        "simd_id_base": 0x80000000 + (number << 6),
+        "max_waves_per_simd": kfd.waves_per_simd,
+        "lds_size_in_kb": 64,
+        "num_gws": 64,
+        "wave_front_size": kfd.wavefront,
+        "array_count": kfd.arrays_per_xcc * xccs,
+        "simd_arrays_per_engine": kfd.simd_arrays_per_engine,
+        "cu_per_simd_array": kfd.cus_per_array,
+        "simd_per_cu": kfd.simds_per_cu,
+        "max_slots_scratch_cu": 32,
+        "gfx_target_version": kfd.gfx_target_version,
+        "vendor_id": 0x1002,
+        "device_id": model.device_id,
+        "location_id": int(bus, 16) << 8 | int(device.split(".")[0], 16) << 3 | position,
+        "domain": int(domain, 16),
+        "drm_render_minor": node.render_minor,
+        "hive_id": hive if kfd.hive else 0,
+        "num_sdma_engines": kfd.sdma_engines * xccs,
+        "num_sdma_queues_per_engine": 8,
+        "num_cp_queues": 24,
+        "max_engine_clk_fcompute": model.sclk.levels_mhz[-1],
+        "fw_version": 177,
+        "capability": 2893521536,
+        "debug_prop": 1511,
+        "sdma_fw_version": 24,
+        "unique_id": gpu.unique_id if model.has_unique_id else 0,
+        "num_xcc": xccs,
+        "max_engine_clk_ccompute": model.host.cpu_clock_mhz,
+    }
+    _add_numbers(tree, f"{folder}/properties", properties)
+    _add_bank(
+        tree,
+        folder,
+        {
+            "heap_type": 1,
+            "size_in_bytes": bank_bytes(model),
+            "width": kfd.memory_width,
+            "mem_clk_max": model.mclk.levels_mhz[-1],
+        },
+    )
+
+
+def _add_bank(tree: Tree, folder: str, numbers: dict[str, int]) -> None:
+    _add_numbers(tree, f"{folder}/mem_banks/0/properties", {"heap_type": 0, "size_in_bytes": 0, "flags": 0} | numbers)
+
+
+def _add_numbers(tree: Tree, path: str, numbers: dict[str, int]) -> None:
+    tree.files[path] = "".join(f"{name} {number}\n" for name, number in numbers.items()).encode()
+
+
+# In the kernel's order; a CPU node has those of the first table, and then its clock.
+_CPU_PROPERTIES = (
+    "cpu_cores_count",
+    "simd_count",
+    "mem_banks_count",
+    "caches_count",
+    "io_links_count",
+    "p2p_links_count",
+    "cpu_core_id_base",
+    "simd_id_base",
+    "max_waves_per_simd",
+    "lds_size_in_kb",
+    "gds_size_in_kb",
+    "num_gws",
+    "wave_front_size",
+    "array_count",
+    "simd_arrays_per_engine",
+    "cu_per_simd_array",
+    "simd_per_cu",
+    "max_slots_scratch_cu",
+    "gfx_target_version",
+    "vendor_id",
+    "device_id",
+    "location_id",
+    "domain",
+    "drm_render_minor",
+    "hive_id",
+    "num_sdma_engines",
+    "num_sdma_xgmi_engines",
+    "num_sdma_queues_per_engine",
+    "num_cp_queues",
+)
+_GPU_PROPERTIES = (
+    *_CPU_PROPERTIES,
+    "max_engine_clk_fcompute",
+    "local_mem_size",
+    "fw_version",
+    "capability",
+    "debug_prop",
+    "sdma_fw_version",
+    "unique_id",
+    "num_xcc",
+)
