@@ -80,11 +80,10 @@ def parse_buddy(raw: bytes) -> BuddyTable:
     if not any(lines):
         raise ParseError("ENODATA", "empty")
     size = next((int(found[1]) for found in map(_SIZE.fullmatch, lines) if found), None)
-    if any(line.startswith(b"order-") for line in lines):
-        table = _orders(lines, size)
-    else:
-        table = _ranges(lines, size)
-    if table.free_bytes > (_HIGH if table.total_bytes is None else table.total_bytes):
+    has_orders = any(line.startswith(b"order-") for line in lines)
+    table = _orders(lines, size) if has_orders else _ranges(lines, size)
+    total = _HIGH if table.total_bytes is None else table.total_bytes
+    if not table.free_bytes <= total <= _HIGH:
         raise ParseError("ERANGE", f"{table.free_bytes} free bytes of {table.total_bytes}")
     return table
 
@@ -94,28 +93,30 @@ def _orders(lines: list[bytes], size: int | None) -> BuddyTable:
     head = next((found for found in map(_HEAD.fullmatch, lines) if found), None)
     free: dict[int, int] = {}
     used: dict[int, int] = {}
-    word = b""
+    words: set[bytes] = set()
     for line in lines:
         if not line.startswith(b"order-"):
             continue
         found = _ORDER.fullmatch(line)
-        if found is None:
-            raise ParseError("EBADMSG", f"no line of free blocks: {shown(line)}")
+        if found is None or int(found[1]) in free:
+            raise ParseError("EBADMSG", f"no line of free blocks, or a second one: {shown(line)}")
         order = int(found[1])
         if order > _HIGH_ORDER:
             raise ParseError("ERANGE", f"order {order}")
         free[order] = int(found[3] or found[4])
-        if found[5] is not None:
+        if found[5]:
             used[order] = int(found[5])
-        word = found[2] or b"free_blocks"
+        words.add(found[2] or b"free_blocks")
     if size is not None and (head is None or 0 not in free):
         raise ParseError("EBADMSG", "the table is cut short")
+    if len(words) > 1:
+        raise ParseError("EBADMSG", "lines of several formats")
     chunk = int(head[1]) * 1024 if head else _PAGE
-    clear = int(head[3]) * _MIB if head and head[3] is not None else None
+    clear = int(head[3]) * _MIB if head and head[3] else None
     total = size if size is not None else int(head[2]) * _MIB if head else None
-    form = {b"pages": "F1", b"free_blocks": "F4"}.get(word, "F2" if clear is None else "F3")
+    form = {b"pages": "F1", b"blocks": "F2" if clear is None else "F3", b"free_blocks": "F4"}[words.pop()]
     free_bytes = sum(count * chunk << order for order, count in free.items())
-    return BuddyTable(form, chunk, free, used if form == "F4" else None, total, free_bytes, clear)
+    return BuddyTable(form, chunk, free, used or None, total, free_bytes, clear)
 
 
 def _ranges(lines: list[bytes], size: int | None) -> BuddyTable:
@@ -123,7 +124,9 @@ def _ranges(lines: list[bytes], size: int | None) -> BuddyTable:
     found = [match for match in map(_RANGE.fullmatch, lines) if match]
     if size is None or not found or not any(line.startswith(b"total:") for line in lines):
         raise ParseError("EBADMSG", "no table of blocks, or one that is cut short")
-    free = dict.fromkeys(range(min(size.bit_length(), _HIGH_ORDER) - 1, -1, -1), 0)
+    if size * _PAGE > _HIGH:
+        raise ParseError("ERANGE", f"{size} pages")
+    free = dict.fromkeys(range(size.bit_length() - 1, -1, -1), 0)
     for start, end in _merged([(int(match[1], 16), int(match[2], 16)) for match in found if match[3] == b"free"]):
         if not start <= end <= size:
             raise ParseError("ERANGE", f"pages {start} to {end} of {size}")
@@ -137,15 +140,18 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     for start, end in sorted(ranges):
         if merged and merged[-1][1] == start:
             merged[-1] = (merged[-1][0], end)
+        elif merged and merged[-1][1] > start:
+            raise ParseError("EBADMSG", f"free pages twice, at {start}")
         else:
             merged.append((start, end))
     return merged
 
 
 def _split(start: int, end: int, into: dict[int, int]) -> None:
+    """Counts the largest aligned blocks that the pages from start to end divide into."""
     while start < end:
         fitting = (end - start).bit_length() - 1
         aligned = (start & -start).bit_length() - 1 if start else fitting
-        order = min(fitting, aligned, max(into))
+        order = min(fitting, aligned)
         into[order] += 1
         start += 1 << order

@@ -8,27 +8,27 @@
 MHz (written `Mhz`). Cards have been seen with no star (off), two stars, a starred 0 MHz (graphics off), an unstarred
 `S`, no space at the ends of lines, NULs up to a page, and with a lone newline: nothing to say. After a fatal memory
 error an MI300 says `unavailable`.
-Source: amdgpu_pm.c (amdgpu_get_pp_dpm_clock), the emit_clk_levels of each file in drivers/gpu/drm/amd/pm/swsmu.
+Source: drivers/gpu/drm/amd/pm/amdgpu_pm.c (amdgpu_get_pp_dpm_clock), the emit_clk_levels functions in pm/swsmu.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from rocmwatch.errors import ParseError
 from rocmwatch.kernel.number import BLANK, shown
 
-_LINE = re.compile(
-    rb"\s*(S|[0-9]{1,3}):\s*(?:[0-9.]{1,6}\s*GT/s,\s*x[0-9]{1,2}(?![0-9])\s*)?(?:([0-9]{1,9})\s*[Mm][Hh]z)?\s*(\*)?\s*"
-)
+_LINE = re.compile(rb"(S|[0-9]{1,3}): {0,8}(?:([0-9]{1,9}) ?[Mm][Hh]z)? {0,8}(\*)?")
+_LINK = re.compile(rb"(?<=: )[0-9.]{1,6}GT/s, {0,2}x[0-9]{1,2}(?![0-9])")
 _HIGH_MHZ = 10_000
 
 
 class Level(NamedTuple):
     """One level: its index as the file has it (`"S"`, `"0"`), its clock in hertz, and whether it is starred."""
 
-    index: str
+    index: str  # type: ignore[assignment]  # the tuple's own method of that name is not missed
     hertz: int
     current: bool
 
@@ -47,12 +47,14 @@ def parse_dpm(raw: bytes) -> DpmLevels:
     """
     levels = []
     for line in raw.strip(BLANK).split(b"\n"):
-        if not line.strip(BLANK):
+        text = line.strip(BLANK)
+        if not text:
             continue
-        found = _LINE.fullmatch(line)
-        if found is None or (found[2] is None and b"GT/s" not in line):
-            raise ParseError("EBADMSG", f"no clock level: {shown(line)}")
-        if found[2] is None:
+        without_link, links = _LINK.subn(b"", text, count=1)
+        found = _LINE.fullmatch(without_link)
+        if found is None or not (found[2] or links):
+            raise ParseError("EBADMSG", f"no clock level: {shown(text)}")
+        if not found[2]:
             continue
         megahertz = int(found[2])
         if megahertz > _HIGH_MHZ:
@@ -61,12 +63,12 @@ def parse_dpm(raw: bytes) -> DpmLevels:
     return DpmLevels(tuple(levels))
 
 
-def current_hertz(levels: DpmLevels) -> int | None:
+def current_hertz(levels: Iterable[Level]) -> int | None:
     """The clock of the starred level; of the last one when several are, `None` when none is."""
-    starred = [level.hertz for level in levels.levels if level.current]
+    starred = [level.hertz for level in levels if level.current]
     return starred[-1] if starred else None
 
 
-def highest_hertz(levels: DpmLevels) -> int | None:
+def highest_hertz(levels: Iterable[Level]) -> int | None:
     """The clock of the highest level: a limit, and therefore never 0 (cards that are off say 0 for all levels)."""
-    return max((level.hertz for level in levels.levels), default=0) or None
+    return max((level.hertz for level in levels), default=0) or None

@@ -7,7 +7,9 @@ layout is written here as the kernel writes it, field after field, and offsets f
 the names after it (B 8, H 16, I 32, Q 64 bits unsigned), `name[8]` is an array. An array of structs (`xcp_stats`) is
 written flat, `xcp_stats[0].gfx_busy_inst`.
 Revision 1.9 has no fixed layout: it is a list of attributes, each behind a word that says what it is (`ATTRIBUTES`).
-Source: drivers/gpu/drm/amd/include/kgd_pp_interface.h, struct gpu_metrics_v1_0 to gpu_metrics_v3_0.
+`XCP_*` are the same for a partition's own file, `xcp/xcp_metrics`, which counts its revisions anew.
+Source: drivers/gpu/drm/amd/include/kgd_pp_interface.h, struct gpu_metrics_v1_0 to gpu_metrics_v3_0,
+struct amdgpu_partition_metrics_v1_0 and the enum amdgpu_metrics_attr_id.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class LayoutField(NamedTuple):
 
     name: str
     fmt: str
-    count: int
+    count: int  # type: ignore[assignment]  # the tuple's own method of that name is not missed
     offset: int
 
 
@@ -34,7 +36,7 @@ class Attribute(NamedTuple):
     name: str
     unit: int
     fmt: str
-    count: int
+    count: int  # type: ignore[assignment]  # as above
 
 
 def _laid_out(text: str) -> tuple[LayoutField, ...]:
@@ -136,6 +138,8 @@ _V3_0 = """
     I: throttle_residency_prochot throttle_residency_spl throttle_residency_fppt throttle_residency_sppt
     throttle_residency_thm_core throttle_residency_thm_gfx throttle_residency_thm_soc time_filter_alphavalue"""
 
+_XCP_FILE = f"H: current_gfxclk[8] current_socclk[4] current_vclk0[4] current_dclk0[4] current_uclk {_XCP_1_8}"
+
 LAYOUTS: dict[tuple[int, int], tuple[LayoutField, ...]] = {
     (1, 0): _laid_out(_V1_0),
     (1, 1): _laid_out(_V1_1),
@@ -171,8 +175,11 @@ SIZES: dict[tuple[int, int], int] = {
     (2, 4): 168,
     (3, 0): 264,
 }
+XCP_LAYOUTS: dict[tuple[int, int], tuple[LayoutField, ...]] = {(1, 0): _laid_out(_XCP_FILE)}
+XCP_SIZES: dict[tuple[int, int], int] = {(1, 0): 488, (1, 1): 8}
 
 ATTRIBUTE_REVISION = (1, 9)
+XCP_ATTRIBUTE_REVISION = (1, 1)
 ATTRIBUTE_TYPES = "BbHhIiQq"  # by the type's number in the encoding word
 NONE, MEGAHERTZ, CELSIUS, WATTS, NANOSECONDS, TEN_NANOSECONDS = 0, 1, 2, 3, 4, 5
 GIGATRANSFERS, TENTH_GIGATRANSFERS, GIGABYTES_PER_SECOND, KILOBYTES, PERCENT = 6, 7, 8, 9, 10

@@ -53,9 +53,9 @@ class _Unit(NamedTuple):
     zero_is_absent: bool
 
 
-_CELSIUS = _Unit(0.001, 1, 200_000, False)
-_WATTS = _Unit(1e-6, 0, 10_000_000_000, True)
-_HERTZ = _Unit(1.0, 0, 10_000_000_000, False)
+_CELSIUS = _Unit(0.001, 1, 200_000, zero_is_absent=False)
+_WATTS = _Unit(1e-6, 0, 10_000_000_000, zero_is_absent=True)
+_HERTZ = _Unit(1.0, 0, 10_000_000_000, zero_is_absent=False)
 
 SENSORS: dict[tuple[str, str], str] = {
     ("temp", "edge"): "edge",

@@ -1,4 +1,4 @@
-"""The compute driver's list of nodes: which partitions a GPU has, and how much VRAM is theirs.
+r"""The compute driver's list of nodes: which partitions a GPU has, and how much VRAM is theirs.
 
     24248\n                 /sys/class/kfd/kfd/topology/nodes/2/gpu_id (0: a CPU)
     simd_count 80           .../properties, one "key value" a line

@@ -1,11 +1,11 @@
-"""The driver's memory counters.
+r"""The driver's memory counters.
 
     206141652992\n          /sys/class/drm/card1/device/mem_info_vram_total
     60129542144\n           .../mem_info_vram_used: all that is allocated, page tables and the kernel's own included
 
-Bytes, decimal. `vis_vram` is the part that the CPU can address (equal to all of it with a large BAR), `gtt` are pages of
-the host's memory that the GPU can use: on an APU the models live there. The numbers are of the whole GPU, whatever its
-partitions. Reading them neither wakes the GPU nor asks its firmware.
+Bytes, decimal. `vis_vram` is the part that the CPU can address (equal to all of it with a large BAR), `gtt` are pages
+of the host's memory that the GPU can use: on an APU the models live there. The numbers are of the whole GPU, whatever
+its partitions. Reading them neither wakes the GPU nor asks its firmware.
 Source: drivers/gpu/drm/amd/amdgpu/amdgpu_vram_mgr.c, amdgpu_gtt_mgr.c (mem_info_*_show).
 """
 

@@ -1,4 +1,4 @@
-"""One number, or one line of text, as most of the driver's files hold it.
+r"""One number, or one line of text, as most of the driver's files hold it.
 
     8589934592\n            mem_info_vram_used: decimal, one line
     61000\n                 hwmon temp2_input
@@ -37,10 +37,10 @@ def parse_number(raw: bytes, low: int, high: int) -> int:
         value = int(raw)  # it takes white space around the digits; the usual b"123\n" costs nothing more
     except ValueError:
         value = _unusual(raw)
-    if not low <= value <= high:
-        raise ParseError("ERANGE", f"{value} is not between {low} and {high}")
     if b"_" in raw:  # Python's own way to write 1_000, no kernel's
         raise ParseError("EBADMSG", f"no integer: {shown(raw)}")
+    if not low <= value <= high:
+        raise ParseError("ERANGE", f"{shown(raw)} is not between {low} and {high}")
     return value
 
 

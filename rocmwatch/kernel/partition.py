@@ -1,4 +1,4 @@
-"""How an MI300 or MI350 is divided.
+r"""How an MI300 or MI350 is divided.
 
     CPX\n                   /sys/class/drm/card1/device/current_compute_partition: SPX DPX TPX QPX CPX
     NPS4\n                  .../current_memory_partition: NPS1 NPS2 NPS3 NPS4 NPS6 NPS8

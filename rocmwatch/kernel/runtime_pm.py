@@ -1,4 +1,4 @@
-"""Whether runtime power management has put the device to sleep.
+r"""Whether runtime power management has put the device to sleep.
 
     active\n                /sys/class/drm/card1/device/power/runtime_status
 
