@@ -1,0 +1,152 @@
+"""The nodes that are measured on, and our parts on them without the daemon around them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cloop import Read, counter_offset
+from measure import Bench
+
+from rocmwatch.model import View
+from rocmwatch.observe import sensors
+from rocmwatch.observe.crew import Crew
+from rocmwatch.observe.link import LauncherLink
+from rocmwatch.observe.ordinals import Ordinals, boot_id
+from rocmwatch.observe.sampler import Pace, Sampler
+from rocmwatch.observe.wire import MEMORY, RELIST, SENSORS, SKIP, Request
+from rocmwatch.picture import judged
+from rocmwatch.simulate import SimulatedNode
+
+GPUS = 8
+
+
+def tree(bench: Bench, model: str, gpus: int = GPUS) -> str:
+    """The root of a simulated node; made once."""
+
+    def make() -> str:
+        root = str(bench.folder / f"{model}-{gpus}")
+        SimulatedNode(root, model, gpus).create()
+        return root
+
+    return str(bench.once(f"tree {model} {gpus}", make))
+
+
+class ReaderHere:
+    """The code of the sensors reader, in this process, so that nothing but its ticks is timed."""
+
+    def __init__(self, root: str) -> None:
+        self._reader = sensors.SensorReader(root)
+        first = Request(1, RELIST, ())
+        topology = next(read() for _, read in self._reader.subjects(first))
+        assert topology is not None
+        self._gpus = tuple((pci, card, MEMORY | SENSORS) for pci, card in topology.cards)  # type: ignore[attr-defined]
+        self._request = Request(2, SKIP, self._gpus)
+        self.tick()  # opens, and describes
+        self.reads = self._probe()
+        self._writers = []
+        for read in self.reads:
+            if read.path.endswith("/gpu_metrics"):
+                offset = counter_offset(Path(read.path).read_bytes())
+                self._writers.append((os.open(read.path, os.O_WRONLY | os.O_CLOEXEC), offset))
+        self._count = 0
+
+    def tick(self) -> list[object]:
+        """Every frame of one tick: read, decoded and ready to be sent."""
+        return [read() for _, read in self._reader.subjects(self._request)]
+
+    def ticks(self, count: int, pause_us: int, work: Callable[[], object] | None = None) -> list[float]:
+        """Microseconds of CPU of each tick."""
+        work = work or self.tick
+        clock = time.thread_time_ns
+        pause = pause_us / 1e6
+        values = []
+        for _ in range(count):
+            self._change()
+            if pause:
+                time.sleep(pause)
+            before = clock()
+            work()
+            values.append((clock() - before) / 1000)
+        return values
+
+    def reads_only(self) -> Callable[[], object]:
+        """The same reads in the same order with nothing done to the bytes."""
+        plan = self._descriptors
+        pread = os.pread
+
+        def read() -> None:
+            for descriptor, size in plan:
+                pread(descriptor, size, 0)
+
+        return read
+
+    def _probe(self) -> list[Read]:
+        """Which files a tick reads: watched while it does."""
+        self._descriptors: list[tuple[int, int]] = []
+        pread = os.pread
+
+        def watching(descriptor: int, size: int, offset: int) -> bytes:
+            self._descriptors.append((descriptor, size))
+            return pread(descriptor, size, offset)
+
+        os.pread = watching
+        try:
+            self.tick()
+        finally:
+            os.pread = pread
+        return [Read(os.readlink(f"/proc/self/fd/{descriptor}"), size) for descriptor, size in self._descriptors]
+
+    def _change(self) -> None:
+        """What the firmware does between two readings."""
+        self._count += 1
+        stamp = self._count.to_bytes(8, "little")
+        for descriptor, offset in self._writers:
+            os.pwrite(descriptor, stamp, offset)
+
+
+class FastClock:
+    """A clock on which every tick is one interval later, so that all that is due now and then becomes due."""
+
+    def __init__(self, step_seconds: float) -> None:
+        self._step = step_seconds
+        self._now = 1_000_000.0
+
+    def advance(self) -> None:
+        self._now += self._step
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def unix(self) -> float:
+        return 1_700_000_000.0 + self._now
+
+
+class Eye:
+    """Launcher, reader and sampler as the daemon has them, without giving up this process's capabilities."""
+
+    def __init__(self, root: str, step_seconds: float = 5.0) -> None:
+        self.clock = FastClock(step_seconds)
+        self.launcher = LauncherLink(root)
+        self._crew = Crew(self.launcher)
+        self._sampler = Sampler(self._crew, self.clock, Ordinals(None, boot_id(root)), Pace(step_seconds, step_seconds))
+
+    def __enter__(self) -> Eye:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._crew.close()
+
+    def view(self) -> View:
+        """The picture after one more tick."""
+        self.clock.advance()
+        return View(
+            snapshot=judged(self._sampler.tick()),
+            version="0",
+            started_at=self.clock.unix(),
+            hostname="bench",
+            root="",
+            config_loaded_at=self.clock.unix(),
+        )
