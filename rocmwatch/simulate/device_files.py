@@ -1,4 +1,4 @@
-"""The files of one GPU, as the driver names and prints them: those that stand still, and those that move with its state.
+"""The files of one GPU, as the driver names and prints them: those that stand still, those that move with its state.
 
 Source: drivers/gpu/drm/amd/pm/amdgpu_pm.c (hwmon, clocks, busy), amdgpu_vram_mgr.c and amdgpu_gtt_mgr.c (mem_info_*),
 amdgpu_fru_eeprom.c, amdgpu_gfx.c (partitions), amdgpu_xgmi.c, amdgpu_ras.c, drivers/pci/pci-sysfs.c.

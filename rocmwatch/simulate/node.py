@@ -9,17 +9,17 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from rocmwatch.errors import RocmwatchError
 from rocmwatch.simulate.device_files import moving_files, table_text
-from rocmwatch.simulate.layout import add_node, table_path
+from rocmwatch.simulate.layout import DEBUGFS, add_node, table_path
 from rocmwatch.simulate.live_file import LiveFile, replace_file
 from rocmwatch.simulate.models import MODELS
 from rocmwatch.simulate.motion import SCENARIOS, UPTIME_SECONDS, State
 from rocmwatch.simulate.places import Place, places
-from rocmwatch.simulate.procfs import add_still_proc, moment, moving_proc_files
+from rocmwatch.simulate.procfs import MOVING_PROC_FILES, add_still_proc, moment
 from rocmwatch.simulate.topology import add_topology
 from rocmwatch.simulate.tree import Tree
 
@@ -27,6 +27,7 @@ MARKER = "rocmwatch-simulated.json"
 _SCHEMA = "rocmwatch/simulated/1"
 _OURS = ("sys", "proc")
 _SCRATCH = ".rocmwatch-next"
+_Thing = TypeVar("_Thing")
 
 
 class NotOurs(RocmwatchError):
@@ -47,9 +48,9 @@ class SimulatedNode:
 
     def __init__(self, root: str, model: str, gpus: int, scenario: str = "healthy", seed: int = 1) -> None:
         self.root = os.path.abspath(root)
-        self.model = _known(MODELS, "model", model)
+        self.model = _named(MODELS, "model", model)
         self._scenario_name = scenario
-        self._scenario = _known(SCENARIOS, "scenario", scenario)
+        self._scenario = _named(SCENARIOS, "scenario", scenario)
         if not 1 <= gpus <= len(self.model.pci):
             raise ValueError(f"a node has 1 to {len(self.model.pci)} GPUs of model {model}, not {gpus}")
         self.seed = seed
@@ -58,8 +59,11 @@ class SimulatedNode:
         self.places: tuple[Place, ...] = places(self.model, gpus, seed)
         self.states: tuple[State, ...] = self._at(0.0)
         self._marker: int | None = None
-        self._files: list[tuple[LiveFile, Callable[[], bytes]]] = []
-        self._tables: dict[str, bytes] = {}
+        self._booted_at = 0
+        self._files: list[LiveFile] = []
+        self._device_files = moving_files(self.model)
+        self._proc_files = MOVING_PROC_FILES
+        self._shown: dict[str, bytes] = {}
 
     def __enter__(self) -> SimulatedNode:
         """The node, made if it was not."""
@@ -78,37 +82,30 @@ class SimulatedNode:
             NotOurs: The folder is not empty and not a simulated node, or a simulation is running in it.
             OSError: The folder cannot be written.
         """
-        marker = self._claim()
         self.boot_id = str(uuid.uuid4())
-        for name in _OURS:
-            if os.path.lexists(f"{self.root}/{name}"):
-                shutil.rmtree(f"{self.root}/{name}")
-        tree = Tree()
-        add_node(tree, self.model, self.places)
-        add_topology(tree, self.model, self.places, self.seed)
-        add_still_proc(tree, self.model.kernel, self.model.host, self.boot_id)
-        moving = self._moving()
-        tree.files.update({path: render() for path, render in moving.items()})
-        self._tables = {table_path(place): b"" for place in self.places}
-        tree.files.update(dict(self._table_texts()))
-        tree.write(self.root)
-        os.chmod(f"{self.root}/sys/kernel/debug", 0o700)
-        self._files = [(LiveFile(f"{self.root}/{path}", tree.files[path]), render) for path, render in moving.items()]
-        self._tables = {path: tree.files[path] for path in self._tables}
-        self._write_marker(marker)
+        self._claim()
+        try:
+            self._write()
+        except BaseException:
+            self.close()
+            raise
 
     def step(self, seconds: float) -> None:
-        """Moves the node on by that much simulated time. Only files whose bytes change are written."""
-        if seconds < 0:
-            raise ValueError("time does not go backwards")
+        """Moves the node on by that much simulated time. Only files whose bytes change are written.
+
+        Raises:
+            ValueError: The time is negative, or there is no tree yet.
+        """
+        if seconds < 0 or self._marker is None:
+            raise ValueError("a node that was created moves forwards; nothing else does")
         self.seconds += seconds
         self.states = self._at(self.seconds)
-        for file, render in self._files:
-            file.write(render())
-        for path, text in self._table_texts():
-            if text != self._tables[path]:
+        for file, text in zip(self._files, self._texts(), strict=True):
+            file.write(text)
+        for path, text in self._tables():
+            if text != self._shown[path]:
                 replace_file(f"{self.root}/{path}", text, f"{self.root}/{_SCRATCH}")
-                self._tables[path] = text
+                self._shown[path] = text
 
     def run(self, interval: float, stop: threading.Event) -> None:
         """Moves the node every `interval` seconds, in step with real time, until `stop` is set."""
@@ -121,7 +118,7 @@ class SimulatedNode:
 
     def close(self) -> None:
         """Closes what is open. The tree stays."""
-        for file, _ in self._files:
+        for file in self._files:
             file.close()
         self._files = []
         if self._marker is not None:
@@ -131,28 +128,45 @@ class SimulatedNode:
     def _at(self, seconds: float) -> tuple[State, ...]:
         return tuple(self._scenario(self.model, self.seed, place.index, seconds) for place in self.places)
 
-    def _moving(self) -> dict[str, Callable[[], bytes]]:
-        """Every file that is rewritten in place, by its path, and what renders the bytes of the present moment."""
-        found: dict[str, Callable[[], bytes]] = {}
-        for place in self.places:
-            for name, render in moving_files(self.model).items():
-                folder, _, file = name.rpartition("/")
-                path = f"{place.hwmon if folder else place.device}/{file}"
-                found[path] = lambda render=render, index=place.index: render(self.states[index])  # type: ignore[misc]
-        booted_at = int(os.stat(self.root).st_mtime - UPTIME_SECONDS)  # the file system's clock is the one at hand
-        for path, show in moving_proc_files(self.model, booted_at).items():
-            found[path] = lambda show=show: show(moment(self.states))  # type: ignore[misc]
-        return found
+    def _write(self) -> None:
+        for name in _OURS:
+            if os.path.lexists(f"{self.root}/{name}"):
+                shutil.rmtree(f"{self.root}/{name}")
+        tree = Tree()
+        add_node(tree, self.model, self.places)
+        add_topology(tree, self.model, self.places, self.seed)
+        add_still_proc(tree, self.model.kernel, self.model.host, str(self.boot_id))
+        paths = [
+            f"{place.device}/{name}" if "/" not in name else f"{place.hwmon}/{name.split('/')[1]}"
+            for place in self.places
+            for name in self._device_files
+        ]
+        moving = dict(zip((*paths, *self._proc_files), self._texts(), strict=True))
+        self._shown = dict(self._tables())
+        tree.files |= moving | self._shown
+        tree.write(self.root)
+        os.chmod(f"{self.root}/{DEBUGFS}", 0o700)
+        self._files = [LiveFile(f"{self.root}/{path}", text) for path, text in moving.items()]
 
-    def _table_texts(self) -> Iterator[tuple[str, bytes]]:
-        for place in self.places:
-            yield table_path(place), table_text(self.model, self.states[place.index])
+    def _texts(self) -> Iterator[bytes]:
+        """The present bytes of every file that is rewritten in place: GPU by GPU, then /proc."""
+        for state in self.states:
+            for render in self._device_files.values():
+                yield render(state)
+        now = moment(self.states, self._booted_at)
+        for show in self._proc_files.values():
+            yield show(self.model.host, now)
 
-    def _claim(self) -> int:
-        """The locked marker: the folder is ours to write, and no other simulation is at work in it."""
+    def _tables(self) -> Iterator[tuple[str, bytes]]:
+        """The present VRAM table of each GPU, by path."""
+        for place, state in zip(self.places, self.states, strict=True):
+            yield table_path(place), table_text(self.model, state)
+
+    def _claim(self) -> None:
+        """Makes sure that the folder is ours to write, and that no other simulation is at work in it."""
         os.makedirs(self.root, exist_ok=True)
         path = f"{self.root}/{MARKER}"
-        if os.listdir(self.root) and not _is_marker(path):
+        if os.listdir(self.root) and not is_simulated(self.root):
             raise NotOurs(f"{self.root} is not empty and not a simulated node: choose an empty folder")
         self.close()
         marker = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
@@ -162,9 +176,7 @@ class SimulatedNode:
             os.close(marker)
             raise NotOurs(f"{self.root} is in use by a running simulation: stop that one first") from None
         self._marker = marker
-        return marker
-
-    def _write_marker(self, marker: int) -> None:
+        self._booted_at = int(os.stat(marker).st_mtime - UPTIME_SECONDS)  # the file system's clock is the one at hand
         content = {
             "schema": _SCHEMA,
             "boot_id": self.boot_id,
@@ -178,15 +190,16 @@ class SimulatedNode:
         os.ftruncate(marker, len(text))
 
 
-def _known(table: dict[str, Any], kind: str, name: str) -> Any:
-    if name not in table:
-        raise ValueError(f"no such {kind}: {name} (there are {', '.join(table)})")
-    return table[name]
-
-
-def _is_marker(path: str) -> bool:
+def is_simulated(root: str) -> bool:
+    """Whether the folder carries the marker of a simulated node."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(f"{root}/{MARKER}", encoding="utf-8") as file:
             return bool(json.load(file).get("schema") == _SCHEMA)
     except (OSError, ValueError, AttributeError):
         return False
+
+
+def _named(table: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
+    if name not in table:
+        raise ValueError(f"there is no {kind} {name}: choose one of {', '.join(table)}")
+    return table[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rocmwatch.simulate.models import GIB, Host, Kernel, Model
+from rocmwatch.simulate.models import GIB, Host, Kernel
 from rocmwatch.simulate.motion import UPTIME_SECONDS, State
 from rocmwatch.simulate.tree import Tree
 
@@ -15,39 +15,28 @@ _KIB = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What moves in /proc: the host's time, and what the GPUs take of its memory."""
+    """What moves in /proc: the host's time, and what the GPUs take of its memory.
 
-    seconds: float
+    Attributes:
+        booted_at: Unix seconds.
+        uptime_seconds: Since then.
+        busy: How busy the GPUs are on average, 0 to 1.
+    """
+
+    booted_at: int
+    uptime_seconds: float
     gtt_used_bytes: int
     busy: float
 
-    @property
-    def uptime_seconds(self) -> float:
-        """Since boot."""
-        return UPTIME_SECONDS + self.seconds
 
-
-def moment(states: Sequence[State]) -> Moment:
+def moment(states: Sequence[State], booted_at: int) -> Moment:
     """The host's side of the GPUs' states."""
     return Moment(
-        seconds=states[0].seconds,
+        booted_at=booted_at,
+        uptime_seconds=UPTIME_SECONDS + states[0].seconds,
         gtt_used_bytes=sum(state.gtt_used_bytes for state in states),
         busy=sum(state.busy_gfx for state in states) / len(states),
     )
-
-
-def moving_proc_files(model: Model, booted_at: int) -> dict[str, Callable[[Moment], bytes]]:
-    """The files of /proc that change, by path below the root; `booted_at` in Unix seconds."""
-    host = model.host
-    return {
-        "proc/meminfo": lambda now: _meminfo(host, now),
-        "proc/stat": lambda now: _stat(host, now, booted_at),
-        "proc/uptime": lambda now: (
-            b"%.2f %.2f\n" % (now.uptime_seconds, now.uptime_seconds * host.sockets * host.cores * 0.9)
-        ),
-        "proc/loadavg": lambda now: b"%.2f %.2f %.2f 3/1812 48213\n" % ((2.0 + 14.0 * now.busy,) * 3),
-        "proc/pressure/memory": _pressure,
-    }
 
 
 def add_still_proc(tree: Tree, kernel: Kernel, host: Host, boot_id: str) -> None:
@@ -83,25 +72,36 @@ def _meminfo(host: Host, now: Moment) -> bytes:
     return b"".join(b"%-16s%8d kB\n" % (name.encode() + b":", size // _KIB) for name, size in rows)
 
 
-def _stat(host: Host, now: Moment, booted_at: int) -> bytes:
+def _stat(host: Host, now: Moment) -> bytes:
+    """Counters of jiffies: a tenth of the time in user mode, a fortieth in the kernel."""
     cpus = host.sockets * host.cores
     jiffies = int(now.uptime_seconds * _JIFFIES_PER_SECOND)
-    busy = jiffies // 10
-
-    def row(name: str, count: int) -> str:
-        return f"{name} {busy * count} 0 {busy * count // 4} {(jiffies - busy) * count} 0 0 0 0 0 0"
-
-    lines = [row("cpu ", cpus), *(row(f"cpu{cpu}", 1) for cpu in range(cpus))]
-    lines += [
-        f"intr {jiffies * 7}",
-        f"ctxt {jiffies * 11}",
-        f"btime {booted_at}",
-        f"processes {50_000 + jiffies // 500}",
-    ]
-    lines += ["procs_running 3", "procs_blocked 0", ""]
+    user, system = jiffies // 10, jiffies // 40
+    times = (user, 0, system, jiffies - user - system, 0, 0, 0, 0, 0, 0)
+    one = " ".join(map(str, times))
+    lines = ["cpu  " + " ".join(str(time * cpus) for time in times), *(f"cpu{cpu} {one}" for cpu in range(cpus))]
+    lines += [f"intr {jiffies * 7}", f"ctxt {jiffies * 11}", f"btime {now.booted_at}"]
+    lines += [f"processes {50_000 + jiffies // 500}", "procs_running 3", "procs_blocked 0", ""]
     return "\n".join(lines).encode()
 
 
-def _pressure(now: Moment) -> bytes:
+def _uptime(host: Host, now: Moment) -> bytes:
+    return b"%.2f %.2f\n" % (now.uptime_seconds, now.uptime_seconds * host.sockets * host.cores * 0.875)
+
+
+def _loadavg(_host: Host, now: Moment) -> bytes:
+    return b"%.2f %.2f %.2f 3/1812 48213\n" % ((2.0 + 14.0 * now.busy,) * 3)
+
+
+def _pressure(_host: Host, now: Moment) -> bytes:
     stalled = int(now.uptime_seconds * 10)
     return "".join(f"{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={stalled}\n" for kind in ("some", "full")).encode()
+
+
+MOVING_PROC_FILES: dict[str, Callable[[Host, Moment], bytes]] = {
+    "proc/meminfo": _meminfo,
+    "proc/stat": _stat,
+    "proc/uptime": _uptime,
+    "proc/loadavg": _loadavg,
+    "proc/pressure/memory": _pressure,
+}
