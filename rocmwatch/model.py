@@ -42,7 +42,7 @@ class Pool(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A read that should have worked and did not. (A file that does not exist is absence, not a fault.)
+    """A read that should have worked and did not; a file that does not exist is absence and no fault.
 
     Attributes:
         source: The field that went without, e.g. `vram_used_bytes`, `temperature_junction`, `gpu_metrics`.

@@ -43,14 +43,16 @@ class Launcher:
         self._children: dict[int, bool] = {}  # pid -> whether it was killed
 
     def run(self) -> None:
-        """Until main is gone."""
+        """Until main is gone; then no reader is wanted any more, the hanging ones least of all."""
         poll = select.poll()
         poll.register(self._main, select.POLLIN)
         while True:
             waiting = any(self._children.values())
             if poll.poll(REAP_MILLISECONDS if waiting else None) and not self._obey():
-                return
+                break
             self._reap()
+        for pid in self._children:
+            os.kill(pid, signal.SIGKILL)
 
     def _obey(self) -> bool:
         data, descriptors, _, _ = socket.recv_fds(self._main, PACKET_BYTES, 3)

@@ -1,0 +1,5 @@
+"""`python -m rocmwatch`."""
+
+from rocmwatch.commands import main
+
+main()

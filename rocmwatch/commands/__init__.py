@@ -1,0 +1,51 @@
+"""The command line: `rocmwatch COMMAND`. One file a group of commands, imported when it is called.
+
+Exit codes: 0 fine, 1 found something or failed, 2 usage, 78 bad configuration.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+# command -> (module, attribute, what it does). The line is here so that --help imports none of them.
+COMMANDS = {
+    "run": ("run", "run", "The daemon: samples, and serves Prometheus and people."),
+    "sample": ("sample", "sample", "One reading of the node's GPUs."),
+    "status": ("status", "status", "How the daemon and its GPUs are."),
+    "check-config": ("check_config", "check_config", "Checks a configuration, all of it at once."),
+    "simulate": ("simulate", "simulate", "Makes a simulated node, as a file tree that moves."),
+    "demo": ("demo", "demo", "A simulated node, and the daemon watching it."),
+}
+
+
+class _Commands(click.Group):
+    """Imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(f"rocmwatch.commands.{module}"), attribute)
+        assert isinstance(command, click.Command)  # noqa: S101  # a slip in the table above
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry[2]) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="rocmwatch", prog_name="rocmwatch")
+def main() -> None:
+    """Watches the VRAM of AMD GPUs from the driver's own files.
+
+    On a machine without an AMD GPU, `rocmwatch demo` shows it at work on a simulated node.
+    """
