@@ -15,12 +15,18 @@ from typing import TypeVar
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-EMPTY: Mapping[str, float] = MappingProxyType({})
 
 
 def frozen(values: Mapping[_Key, _Value]) -> Mapping[_Key, _Value]:
     """A read-only copy of a mapping."""
     return MappingProxyType(dict(values))
+
+
+EMPTY: Mapping[str, float] = frozen({})
+
+
+def _empty() -> Mapping[str, float]:
+    return EMPTY  # dataclasses refuse it as a default, up to Python 3.11
 
 
 class GpuState(str, Enum):
@@ -122,10 +128,10 @@ class GpuSample:
     visible_vram_used_bytes: int | None = None
     gtt_total_bytes: int | None = None
     gtt_used_bytes: int | None = None
-    temperatures_celsius: Mapping[str, float] = EMPTY
-    clocks_hertz: Mapping[str, float] = EMPTY
-    xcc_clocks_hertz: Mapping[str, float] = EMPTY
-    busy_ratio: Mapping[str, float] = EMPTY
+    temperatures_celsius: Mapping[str, float] = field(default_factory=_empty)
+    clocks_hertz: Mapping[str, float] = field(default_factory=_empty)
+    xcc_clocks_hertz: Mapping[str, float] = field(default_factory=_empty)
+    busy_ratio: Mapping[str, float] = field(default_factory=_empty)
     power_watts: float | None = None
     energy_joules: float | None = None
 
@@ -139,8 +145,8 @@ class Limits:
         clocks_hertz: The highest level, by clock: `sclk`, `mclk`.
     """
 
-    temperatures_celsius: Mapping[tuple[str, str], float] = field(default_factory=lambda: MappingProxyType({}))
-    clocks_hertz: Mapping[str, float] = EMPTY
+    temperatures_celsius: Mapping[tuple[str, str], float] = field(default_factory=lambda: frozen({}))
+    clocks_hertz: Mapping[str, float] = field(default_factory=_empty)
     power_cap_watts: float | None = None
 
 
@@ -227,7 +233,7 @@ class ReaderStatus:
 
     restarts: int = 0
     abandoned: int = 0
-    fault_counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: MappingProxyType({}))
+    fault_counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: frozen({}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
