@@ -30,7 +30,7 @@ class LiveFile:
         """Replaces the bytes in place: the inode stays. Does nothing when they are the same."""
         if text == self.text:
             return
-        length, before = len(text), len(self.text)
+        length, before = len(text), os.fstat(self._file).st_size  # someone may have put a fault in
         if length > before:
             os.pwrite(self._file, b"\n" * (length - before), before)
         os.pwrite(self._file, text.ljust(before, b"\n"), 0)

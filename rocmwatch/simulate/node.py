@@ -6,11 +6,10 @@ import fcntl
 import json
 import os
 import shutil
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from rocmwatch.errors import RocmwatchError
 from rocmwatch.simulate.device_files import moving_files, table_text
@@ -25,13 +24,21 @@ from rocmwatch.simulate.tree import Tree
 
 MARKER = "rocmwatch-simulated.json"
 _SCHEMA = "rocmwatch/simulated/1"
-_OURS = ("sys", "proc")
+_UNFINISHED = f".{MARKER}"
+_OURS = (MARKER, "sys", "proc")
 _SCRATCH = ".rocmwatch-next"
 _Thing = TypeVar("_Thing")
 
 
 class NotOurs(RocmwatchError):
     """The folder holds something that this module did not make, or that is in use."""
+
+
+class Stop(Protocol):
+    """What ends `run`: a `threading.Event`, say."""
+
+    def wait(self, timeout: float, /) -> bool:
+        """Waits for so many seconds at most; true when it is time to stop."""
 
 
 class SimulatedNode:
@@ -58,7 +65,7 @@ class SimulatedNode:
         self.boot_id: str | None = None
         self.places: tuple[Place, ...] = places(self.model, gpus, seed)
         self.states: tuple[State, ...] = self._at(0.0)
-        self._marker: int | None = None
+        self._folder: int | None = None
         self._booted_at = 0
         self._files: list[LiveFile] = []
         self._device_files = moving_files(self.model)
@@ -67,7 +74,7 @@ class SimulatedNode:
 
     def __enter__(self) -> SimulatedNode:
         """The node, made if it was not."""
-        if self._marker is None:
+        if self._folder is None:
             self.create()
         return self
 
@@ -85,7 +92,9 @@ class SimulatedNode:
         self.boot_id = str(uuid.uuid4())
         self._claim()
         try:
+            self._mark(_UNFINISHED)
             self._write()
+            os.replace(f"{self.root}/{_UNFINISHED}", f"{self.root}/{MARKER}")
         except BaseException:
             self.close()
             raise
@@ -96,7 +105,7 @@ class SimulatedNode:
         Raises:
             ValueError: The time is negative, or there is no tree yet.
         """
-        if seconds < 0 or self._marker is None:
+        if seconds < 0 or self._folder is None:
             raise ValueError("a node that was created moves forwards; nothing else does")
         self.seconds += seconds
         self.states = self._at(self.seconds)
@@ -107,8 +116,8 @@ class SimulatedNode:
                 replace_file(f"{self.root}/{path}", text, f"{self.root}/{_SCRATCH}")
                 self._shown[path] = text
 
-    def run(self, interval: float, stop: threading.Event) -> None:
-        """Moves the node every `interval` seconds, in step with real time, until `stop` is set."""
+    def run(self, interval: float, stop: Stop) -> None:
+        """Moves the node every `interval` seconds, in step with real time, until it is told to stop."""
         due = time.monotonic()
         while True:
             due = max(due + interval, time.monotonic())  # after a pause of the machine: go on, do not catch up
@@ -121,17 +130,18 @@ class SimulatedNode:
         for file in self._files:
             file.close()
         self._files = []
-        if self._marker is not None:
-            os.close(self._marker)
-            self._marker = None
+        if self._folder is not None:
+            os.close(self._folder)
+            self._folder = None
 
     def _at(self, seconds: float) -> tuple[State, ...]:
         return tuple(self._scenario(self.model, self.seed, place.index, seconds) for place in self.places)
 
     def _write(self) -> None:
+        self._booted_at = int(os.stat(f"{self.root}/{_UNFINISHED}").st_mtime - UPTIME_SECONDS)  # its clock is at hand
         for name in _OURS:
             if os.path.lexists(f"{self.root}/{name}"):
-                shutil.rmtree(f"{self.root}/{name}")
+                _remove(f"{self.root}/{name}")
         tree = Tree()
         add_node(tree, self.model, self.places)
         add_topology(tree, self.model, self.places, self.seed)
@@ -165,18 +175,20 @@ class SimulatedNode:
     def _claim(self) -> None:
         """Makes sure that the folder is ours to write, and that no other simulation is at work in it."""
         os.makedirs(self.root, exist_ok=True)
-        path = f"{self.root}/{MARKER}"
-        if os.listdir(self.root) and not is_simulated(self.root):
-            raise NotOurs(f"{self.root} is not empty and not a simulated node: choose an empty folder")
         self.close()
-        marker = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(marker)
+            os.close(folder)
             raise NotOurs(f"{self.root} is in use by a running simulation: stop that one first") from None
-        self._marker = marker
-        self._booted_at = int(os.stat(marker).st_mtime - UPTIME_SECONDS)  # the file system's clock is the one at hand
+        self._folder = folder
+        if os.listdir(folder) and not is_simulated(self.root):
+            self.close()
+            raise NotOurs(f"{self.root} is not empty and not a simulated node: choose an empty folder")
+
+    def _mark(self, name: str) -> None:
+        """Writes the marker. It has another name while the tree is being made: the right one says that it is there."""
         content = {
             "schema": _SCHEMA,
             "boot_id": self.boot_id,
@@ -185,15 +197,17 @@ class SimulatedNode:
             "scenario": self._scenario_name,
             "seed": self.seed,
         }
-        text = json.dumps(content, indent=2).encode() + b"\n"
-        os.pwrite(marker, text, 0)
-        os.ftruncate(marker, len(text))
+        replace_file(f"{self.root}/{name}", json.dumps(content, indent=2).encode() + b"\n", f"{self.root}/{_SCRATCH}")
 
 
 def is_simulated(root: str) -> bool:
-    """Whether the folder carries the marker of a simulated node."""
+    """Whether the folder carries the marker of a simulated node, one that is being made included."""
+    return any(_is_marker(f"{root}/{name}") for name in (MARKER, _UNFINISHED))
+
+
+def _is_marker(path: str) -> bool:
     try:
-        with open(f"{root}/{MARKER}", encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:
             return bool(json.load(file).get("schema") == _SCHEMA)
     except (OSError, ValueError, AttributeError):
         return False
@@ -203,3 +217,10 @@ def _named(table: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
     if name not in table:
         raise ValueError(f"there is no {kind} {name}: choose one of {', '.join(table)}")
     return table[name]
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
