@@ -1,0 +1,416 @@
+"""What only a real systemd can show of rocmwatch.service. Runs inside the booted system, as root: see `run`.
+
+The service watches a simulated node (a folder, by ROCMWATCH_ROOT) unless a check says otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import machine
+import pytest
+from faultfs import FaultFS
+from machine import UNIT, gpus_in, main_pid, metric, metrics, pids, processes, run, show, timed, within
+
+SOURCE = Path("/source/systemd")
+INSTALLED = {
+    "rocmwatch.service": "/usr/lib/systemd/system/rocmwatch.service",
+    "rocmwatch.sysusers": "/usr/lib/sysusers.d/rocmwatch.conf",
+    "rocmwatch.tmpfiles": "/usr/lib/tmpfiles.d/rocmwatch.conf",
+    "rocmwatch.yaml": "/etc/rocmwatch/rocmwatch.yaml",
+}
+GPUS = 4
+QUICK = "sampling: {interval: 500ms, sensors: 1s, deadline: 300ms}\n"
+SAMPLING_CAPABILITIES = 1 << 2 | 1 << 19  # CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE
+RECOVERS_SECONDS = 15
+STOPS_SECONDS = 3
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _installed() -> None:
+    """What the scripts of a package do. Nothing else is worth trying when they fail."""
+    for name, target in INSTALLED.items():
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(SOURCE / name, target)
+    try:
+        run("systemd-sysusers", "rocmwatch.conf")
+        run("systemd-tmpfiles", "--create", "rocmwatch.conf")
+        run("systemctl", "daemon-reload")
+    except AssertionError as failure:
+        pytest.exit(f"installing it failed: {failure}", returncode=1)
+
+
+@pytest.fixture(scope="session")
+def node() -> Path:
+    """A simulated node whose values move."""
+    root = Path("/run/simulated")
+    command = ["rocmwatch", "simulate", str(root), "--gpus", str(GPUS)]
+    run("systemd-run", "--quiet", "--unit=simulated-node", *command)
+    within(20, "the simulated node", (root / "rocmwatch-simulated.json").exists)
+    (root / "sys/kernel/debug").chmod(0o700)  # as the kernel mounts it
+    return root
+
+
+class Service:
+    """The service, set up for one check."""
+
+    def configure(self, text: str) -> None:
+        machine.CONFIG.parent.mkdir(parents=True, exist_ok=True)
+        machine.CONFIG.write_text(text)
+
+    def drop_in(self, *lines: str) -> None:
+        machine.DROP_INS.mkdir(parents=True, exist_ok=True)
+        number = len(list(machine.DROP_INS.iterdir()))
+        (machine.DROP_INS / f"{number}.conf").write_text("\n".join(["[Service]", *lines, ""]))
+        run("systemctl", "daemon-reload")
+
+    def watch(self, root: Path) -> None:
+        """Let it read another root than the machine's."""
+        self.drop_in(f"Environment=ROCMWATCH_ROOT={root}")
+
+    def start(self) -> None:
+        run("systemctl", "start", UNIT)
+
+    def clean(self) -> None:
+        """As freshly installed, and not running."""
+        with suppress(AssertionError):
+            run("systemctl", "stop", UNIT)
+        run("systemctl", "disable", UNIT)
+        machine.CONFIG.unlink(missing_ok=True)
+        shutil.rmtree(machine.DROP_INS, ignore_errors=True)
+        run("systemctl", "daemon-reload")
+        with suppress(AssertionError):  # a unit that is not loaded has nothing to reset
+            run("systemctl", "reset-failed", UNIT)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    """The service with quick ticks, not started and without a node."""
+    service = Service()
+    service.clean()
+    service.configure(QUICK)
+    yield service
+    service.clean()
+
+
+@pytest.fixture
+def running(service: Service, node: Path) -> Service:
+    """The service, started on the simulated node."""
+    service.watch(node)
+    service.start()
+    return service
+
+
+@pytest.fixture
+def faulty(service: Service, node: Path) -> Iterator[FaultFS]:
+    """The simulated node seen through a file system that fails on request; the service is set up for it."""
+    with FaultFS(node, "/run/faulty") as mirror:
+        service.watch(mirror.root)
+        yield mirror
+
+
+def hang(*addresses: str) -> dict[str, str]:
+    """The rules by which reading the memory of these GPUs hangs."""
+    return {f"*/{address}/mem_info_vram_used": "hang" for address in addresses}
+
+
+def some_gpus() -> list[str]:
+    """The PCI addresses of all GPUs, as the service says."""
+    return sorted(gpus_in("active"))
+
+
+# The unit itself -----------------------------------------------------------------------------------------------------
+
+
+def test_systemd_finds_nothing_wrong_in_the_unit() -> None:
+    assert run("systemd-analyze", "verify", INSTALLED["rocmwatch.service"]) == ""
+
+
+def test_the_exposure_score_is_at_most_2() -> None:
+    print(run("systemd-analyze", "security", "--no-pager", "--threshold=20", UNIT).splitlines()[-1])
+
+
+def test_installing_makes_a_user_without_a_shell_and_the_folders() -> None:
+    user = run("getent", "passwd", "rocmwatch").strip().split(":")
+    folders = ["/etc/rocmwatch", "/etc/rocmwatch/conf.d", "/run/rocmwatch"]
+
+    assert user[5:] == ["/var/lib/rocmwatch", "/usr/sbin/nologin"]
+    assert [Path(folder).owner() for folder in folders] == ["root", "root", "rocmwatch"]
+    assert [stat.S_IMODE(os.stat(folder).st_mode) for folder in folders] == [0o755] * 3
+
+
+def test_enabling_starts_it_at_boot(service: Service) -> None:
+    run("systemctl", "enable", UNIT)
+
+    assert run("systemctl", "is-enabled", UNIT) == "enabled\n"
+    assert UNIT in run("systemctl", "show", "--value", "-p", "Wants", "multi-user.target").split()
+
+
+# Starting ------------------------------------------------------------------------------------------------------------
+
+
+def test_start_returns_with_the_first_reading_published(running: Service) -> None:
+    ready, _ = machine.get("/-/ready")
+
+    assert ready == 200
+    assert metric("gpus") == GPUS
+    assert len(metrics("gpu_vram_used_bytes")) == GPUS
+    assert show("ActiveState") == "active"
+
+
+def test_start_waits_for_a_first_reading_that_takes_long(service: Service, faulty: FaultFS) -> None:
+    service.configure("sampling: {interval: 2s, deadline: 2s}\n")
+    faulty.set({"*/mem_info_vram_used": "slow:0.4"})
+    took = timed(service.start)
+    ready, _ = machine.get("/-/ready")
+
+    assert took >= GPUS * 0.4
+    assert ready == 200
+    assert len(metrics("gpu_vram_used_bytes")) == GPUS
+
+
+def test_the_status_text_tells_the_gpus_and_the_age_of_the_last_tick(running: Service) -> None:
+    text = show("StatusText")
+
+    assert f"{GPUS} GPUs" in text
+    assert re.search(r"\b\d+(\.\d+)? ?s\b", text), text
+
+
+def test_a_bad_configuration_exits_with_78_and_is_not_tried_again(service: Service, node: Path) -> None:
+    service.watch(node)
+    service.configure("sampling:\n  intervall: 5s\n")
+    began = time.time()
+    run("systemctl", "start", UNIT, status=1)
+    time.sleep(3)  # longer than RestartSec
+
+    assert show("ActiveState") == "failed"
+    assert show("ExecMainStatus") == "78"
+    assert show("NRestarts") == "0"
+    assert any(f"{machine.CONFIG}:2" in line and "intervall" in line for line in machine.journal(began))
+
+
+def test_without_an_amd_gpu_it_runs_and_says_so(service: Service) -> None:
+    service.start()
+    ready, _ = machine.get("/-/ready")
+
+    assert ready == 200
+    assert metric("gpus") == 0
+    assert show("ActiveState") == "active"
+
+
+# Reloading -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_reload_takes_the_new_configuration(running: Service) -> None:
+    main, (before, _) = main_pid(), machine.get("/-/healthy")
+    running.configure(QUICK + "log: {level: debug}\n")
+    began = time.time()
+    run("systemctl", "reload", UNIT)
+    within(5, "a log line about the reload", lambda: machine.journal(began) != [])
+
+    assert before == 200
+    assert metric("config_last_reload_successful") == 1
+    assert main_pid() == main
+
+
+def test_a_bad_reload_keeps_the_last_good_configuration(running: Service) -> None:
+    main, began = main_pid(), time.time()
+    running.configure("sampling: {interval: never}\n")
+    run("systemctl", "reload", UNIT)
+    within(5, "the metric that tells it", lambda: metric("config_last_reload_successful") == 0)
+    refusal = machine.journal(began)
+    running.configure(QUICK)
+    run("systemctl", "reload", UNIT)
+    within(5, "the metric that takes it back", lambda: metric("config_last_reload_successful") == 1)
+
+    assert any(f"{machine.CONFIG}:1" in line for line in refusal)
+    assert (show("ActiveState"), main_pid()) == ("active", main)
+    assert machine.fresh()
+
+
+# Surviving -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_reader_is_replaced(running: Service) -> None:
+    main, [launcher], [reader] = main_pid(), pids("rw-launcher"), pids("rw-sensors")
+    before = metric("reader_restarts_total")
+    machine.kill(reader)
+    within(RECOVERS_SECONDS, "another reader", lambda: metric("reader_restarts_total") == before + 1)
+    within(RECOVERS_SECONDS, "fresh numbers", machine.fresh)
+
+    assert pids("rw-sensors") != [reader]
+    assert len(gpus_in("active")) == GPUS
+    assert (main_pid(), pids("rw-launcher")) == (main, [launcher])
+
+
+def test_a_killed_launcher_makes_the_service_start_anew(running: Service) -> None:
+    main, [launcher], [reader] = main_pid(), pids("rw-launcher"), pids("rw-sensors")
+    machine.kill(launcher)
+    within(RECOVERS_SECONDS, "another main process", lambda: main_pid() not in {0, main})
+    within(RECOVERS_SECONDS, "fresh numbers", machine.fresh)
+
+    assert len(gpus_in("active")) == GPUS
+    assert {main, launcher, reader}.isdisjoint(processes())
+
+
+def test_a_killed_main_is_started_anew_and_leaves_nobody_behind(running: Service) -> None:
+    main, [launcher], [reader] = main_pid(), pids("rw-launcher"), pids("rw-sensors")
+    machine.kill(main)
+    within(RECOVERS_SECONDS, "another main process", lambda: main_pid() not in {0, main})
+    within(RECOVERS_SECONDS, "fresh numbers", machine.fresh)
+
+    assert len(gpus_in("active")) == GPUS
+    assert {main, launcher, reader}.isdisjoint(processes())
+
+
+def test_a_main_that_stands_still_is_ended_by_the_watchdog(service: Service, node: Path) -> None:
+    service.watch(node)
+    service.drop_in("WatchdogSec=3s")
+    service.start()
+    main, began = main_pid(), time.time()
+    machine.kill(main, signal.SIGSTOP)
+    within(RECOVERS_SECONDS, "another main process", lambda: main_pid() not in {0, main})
+    within(RECOVERS_SECONDS, "fresh numbers", machine.fresh)
+
+    assert "Watchdog timeout" in run("journalctl", "-q", "-u", UNIT, f"--since=@{began:.6f}")
+    assert any("thread 0x" in line.lower() for line in machine.journal(began)), "no stack in the journal"
+    assert main not in processes()
+
+
+def test_the_watchdog_lets_a_healthy_service_live(service: Service, node: Path) -> None:
+    service.watch(node)
+    service.drop_in("WatchdogSec=2s")
+    service.start()
+    main = main_pid()
+    time.sleep(5)
+
+    assert (show("ActiveState"), show("NRestarts"), main_pid()) == ("active", "0", main)
+
+
+# Reads that hang -----------------------------------------------------------------------------------------------------
+
+
+def test_a_hanging_gpu_is_stalled_and_the_others_go_on(service: Service, faulty: FaultFS) -> None:
+    service.start()
+    main, (victim, *others) = main_pid(), some_gpus()
+    faulty.set(hang(victim))
+    within(10, f"{victim} stalled", lambda: gpus_in("stalled") == {victim})
+    within(10, "its reader in state D", lambda: len(pids("rw-sensors", stuck=True)) == 1)
+    time.sleep(2)
+
+    assert machine.fresh()
+    assert gpus_in("active") == set(others)
+    assert metric("readers_abandoned") == 1
+    assert not any(victim in labels for labels in metrics("gpu_vram_used_bytes"))
+    assert (show("ActiveState"), main_pid()) == ("active", main)
+
+
+def test_restart_and_stop_are_quick_while_readers_hang(service: Service, faulty: FaultFS) -> None:
+    service.start()
+    victims = some_gpus()[:2]
+    faulty.set(hang(*victims))
+    within(10, "two readers in state D", lambda: len(pids("rw-sensors", stuck=True)) == 2)
+    restart = timed(lambda: run("systemctl", "restart", UNIT))
+    within(10, "stalled again", lambda: gpus_in("stalled") == set(victims))
+    within(10, "two more", lambda: len(pids("rw-sensors", stuck=True)) == 4)
+    time.sleep(1)  # a tick later it still knows of the earlier ones
+    abandoned = metric("readers_abandoned")
+    stop = timed(lambda: run("systemctl", "stop", UNIT))
+    print(f"restart {restart:.2f} s, stop {stop:.2f} s")
+
+    assert restart <= STOPS_SECONDS
+    assert stop <= STOPS_SECONDS
+    assert (show("ActiveState"), show("Result")) == ("inactive", "success")
+    assert abandoned == 4, "readers of the earlier start are not counted"
+    assert {name for name, _ in processes().values()} == {"rw-sensors"}
+
+
+def test_readers_that_hung_are_gone_when_the_driver_answers(service: Service, faulty: FaultFS) -> None:
+    service.start()
+    faulty.set(hang(some_gpus()[0]))
+    within(10, "a reader in state D", lambda: len(pids("rw-sensors", stuck=True)) == 1)
+    faulty.release()
+
+    within(5, "nobody in state D", lambda: pids("rw-sensors", stuck=True) == [])
+    within(5, "the count of given-up readers", lambda: metric("readers_abandoned") == 0)
+
+
+# Rights --------------------------------------------------------------------------------------------------------------
+
+
+def test_main_has_no_capability_and_its_helpers_exactly_two(running: Service) -> None:
+    main = machine.capabilities(main_pid())
+    helpers = [machine.capabilities(pid) for pid in pids("rw-launcher") + pids("rw-sensors")]
+
+    assert [main[name] for name in ("CapPrm", "CapEff", "CapInh", "CapAmb")] == [0, 0, 0, 0]
+    assert main["CapBnd"] & ~SAMPLING_CAPABILITIES == 0
+    assert [[of[name] for name in ("CapPrm", "CapEff", "CapBnd")] for of in helpers] == [
+        [SAMPLING_CAPABILITIES] * 3,
+        [SAMPLING_CAPABILITIES] * 3,
+    ]
+
+
+def test_debugfs_of_root_is_read_by_a_capability_and_not_otherwise(service: Service, node: Path) -> None:
+    folder = str(node / "sys/kernel/debug")
+    bare = ("setpriv", "--reuid=rocmwatch", "--regid=rocmwatch", "--clear-groups", "--inh-caps=-all")
+    refusal = run(*bare, "ls", folder, status=2)
+    service.watch(node)
+    service.start()
+    with_capability = metrics("gpu_vram_allocatable_bytes")
+    run("systemctl", "stop", UNIT)
+    service.drop_in(
+        "AmbientCapabilities=", "AmbientCapabilities=CAP_SYS_PTRACE",
+        "CapabilityBoundingSet=", "CapabilityBoundingSet=CAP_SYS_PTRACE",
+    )  # fmt: skip
+    service.start()
+
+    assert "Permission denied" in refusal
+    assert len(with_capability) == GPUS
+    assert metrics("gpu_vram_allocatable_bytes") == {}
+    assert len(metrics("gpu_vram_used_bytes")) == GPUS
+
+
+def test_no_gpu_device_is_in_its_dev(running: Service) -> None:
+    Path("/dev/dri").mkdir(exist_ok=True)
+    for path, device in (("/dev/kfd", os.makedev(1, 3)), ("/dev/dri/renderD128", os.makedev(226, 128))):
+        if not os.path.exists(path):
+            os.mknod(path, 0o666 | stat.S_IFCHR, device)
+    run("systemctl", "restart", UNIT)
+    seen = os.listdir(f"/proc/{main_pid()}/root/dev")
+
+    assert "null" in seen
+    assert {"kfd", "dri"}.isdisjoint(seen)
+
+
+def test_its_folder_in_run_outlives_a_restart(running: Service) -> None:
+    before = os.stat("/run/rocmwatch").st_ino
+    run("systemctl", "restart", UNIT)
+    after_restart = os.stat("/run/rocmwatch").st_ino
+    run("systemctl", "stop", UNIT)
+
+    assert (after_restart, os.stat("/run/rocmwatch").st_ino) == (before, before)
+
+
+# Quiet ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tick_and_a_scrape_write_no_line_to_the_journal(service: Service, node: Path) -> None:
+    service.configure("sampling: {interval: 200ms, sensors: 1s, deadline: 200ms}\n")
+    service.watch(node)
+    service.start()
+    time.sleep(1)
+    began = time.time()
+    for _ in range(6):
+        machine.get("/metrics")
+        time.sleep(0.5)
+
+    assert machine.fresh()
+    assert machine.journal(began) == []
