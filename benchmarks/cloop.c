@@ -24,6 +24,16 @@ static struct { size_t offset; int width; } fields[MOST_FIELDS];
 static int file_count, field_count;
 static double values[MOST_FILES + MOST_FILES * MOST_FIELDS];
 
+/* Where the last of several digits is; -1 where there is only one. */
+static off_t last_digit(int descriptor)
+{
+    char text[64];
+    ssize_t length = pread(descriptor, text, sizeof text, 0);
+    off_t digits = 0;
+    while (digits < length && text[digits] >= '0' && text[digits] <= '9') digits++;
+    return digits > 1 ? digits - 1 : -1;
+}
+
 static void load(const char *list)
 {
     char line[4096], path[4096];
@@ -43,17 +53,23 @@ static void load(const char *list)
         files[file_count].size = size;
         files[file_count].counter = counter;
         files[file_count].descriptor = open(path, O_RDONLY | O_CLOEXEC);
-        files[file_count].writer = line[0] == 'm' && counter >= 0 ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+        files[file_count].writer = line[0] != 't' ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+        if (line[0] == 'n') files[file_count].counter = last_digit(files[file_count].descriptor);
         if (files[file_count++].descriptor < 0) { perror(path); exit(2); }
     }
     fclose(input);
 }
 
-/* What the firmware does between two readings: the time stamp in gpu_metrics moves on. */
+/* What a busy card does between two readings: every number moves, and the time stamp in gpu_metrics. */
 static void change(uint64_t tick)
 {
-    for (int i = 0; i < file_count; i++)
-        if (files[i].writer >= 0 && pwrite(files[i].writer, &tick, sizeof tick, files[i].counter) != sizeof tick) exit(3);
+    char digit = '1' + tick % 2;
+    for (int i = 0; i < file_count; i++) {
+        if (files[i].counter < 0 || files[i].writer < 0) continue;
+        const void *what = files[i].kind == 'm' ? (const void *)&tick : &digit;
+        size_t size = files[i].kind == 'm' ? sizeof tick : 1;
+        if (pwrite(files[i].writer, what, size, files[i].counter) != (ssize_t)size) exit(3);
+    }
 }
 
 static void tick(int decode)

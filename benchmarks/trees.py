@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from cloop import Read, counter_offset
 from measure import Bench
@@ -46,11 +48,7 @@ class ReaderHere:
         self._request = Request(2, SKIP, self._gpus)
         self.tick()  # opens, and describes
         self.reads = self._probe()
-        self._writers = []
-        for read in self.reads:
-            if read.path.endswith("/gpu_metrics"):
-                offset = counter_offset(Path(read.path).read_bytes())
-                self._writers.append((os.open(read.path, os.O_WRONLY | os.O_CLOEXEC), offset))
+        self._movers = [mover for read in self.reads if (mover := Mover.of(read.path))]
         self._count = 0
 
     def tick(self) -> list[object]:
@@ -100,11 +98,30 @@ class ReaderHere:
         return [Read(os.readlink(f"/proc/self/fd/{descriptor}"), size) for descriptor, size in self._descriptors]
 
     def _change(self) -> None:
-        """What the firmware does between two readings."""
+        """What a busy card does between two readings: every number moves, and the time stamp in gpu_metrics."""
         self._count += 1
         stamp = self._count.to_bytes(8, "little")
-        for descriptor, offset in self._writers:
-            os.pwrite(descriptor, stamp, offset)
+        digit = b"12"[self._count % 2 :][:1]
+        for mover in self._movers:
+            os.pwrite(mover.descriptor, stamp if mover.binary else digit, mover.offset)
+
+
+class Mover(NamedTuple):
+    """What changes in a file from tick to tick, its length staying: a time stamp, or the last of several digits."""
+
+    descriptor: int
+    offset: int
+    binary: bool
+
+    @classmethod
+    def of(cls, path: str) -> Mover | None:
+        raw = Path(path).read_bytes()
+        binary = path.endswith("/gpu_metrics")
+        number = re.match(rb"\d\d+", raw)
+        if not binary and number is None:
+            return None
+        offset = counter_offset(raw) if binary or number is None else number.end() - 1
+        return cls(os.open(path, os.O_WRONLY | os.O_CLOEXEC), offset, binary)
 
 
 class FastClock:

@@ -29,6 +29,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     if os.geteuid() != 0:
         raise Unmeasured("only root may mount a tree over /sys")
     root = tree(bench, "mi210")
+    add_links(root)
     reader = ReaderHere(root)
     check(calls(bench, root, 1)[0], root)
     walls: list[float] = []
@@ -48,6 +49,13 @@ def measure(bench: Bench) -> Iterator[Figure]:
         note=f"rocm-smi {peer / 1e6:.2f} s CPU, {median(walls):.2f} s wall; tick {ours:.0f} us for {len(reader.reads)}"
         " files (all sensors, where rocm-smi was asked for memory, temperatures and clocks)",
     )
+
+
+def add_links(root: str) -> None:
+    """Folders of the topology that rocm-smi wants to find, and we do not read."""
+    for node in Path(root, "sys/class/kfd/kfd/topology/nodes").iterdir():
+        for name in ("io_links", "p2p_links"):
+            (node / name).mkdir(exist_ok=True)
 
 
 def calls(bench: Bench, root: str, count: int) -> list[dict[str, object]]:
@@ -76,11 +84,8 @@ def make_dev(folder: Path, root: str) -> Path:
 def check(call: dict[str, object], root: str) -> None:
     """Whether it really read the tree: a peer that fails fast would be cheap."""
     output = str(call["output"])
-    used = {
-        Path(f"{root}/sys/class/drm/{name}/device/mem_info_vram_used").read_text().strip()
-        for name in os.listdir(f"{root}/sys/class/drm")
-        if name.startswith("card") and name[4:].isdigit()
-    }
+    files = Path(root, "sys/class/drm").glob("card*/device/mem_info_vram_used")
+    used = {file.read_text().strip() for file in files}
     try:
         cards = json.loads(output[output.index("{") : output.rindex("}") + 1])
         seen = {card["VRAM Total Used Memory (B)"] for name, card in cards.items() if name.startswith("card")}
