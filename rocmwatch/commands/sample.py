@@ -16,6 +16,7 @@ from rocmwatch.errors import ConfigError, DaemonUnreachable, RocmwatchError
 
 NO_GPU = "no AMD GPU found here (amdgpu, on the PCI bus); `rocmwatch demo` shows rocmwatch on a simulated node"
 WATCH_SECONDS = 2.0
+PIPED_WIDTH = 160
 
 
 @click.command()
@@ -67,7 +68,8 @@ def _show(reading: Any, form: str) -> None:
 
     from rocmwatch.serve.tables import sample_table
 
-    Console(soft_wrap=True).print(sample_table(reading))
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console.print(sample_table(reading, console.width))
 
 
 def _readings(config_path: str, form: str) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from rich.table import Table
 
@@ -11,6 +11,7 @@ from rocmwatch.serve.wording import size, span
 
 Document = Mapping[str, Any]
 NOTHING = "-"
+NARROW = 100  # a terminal of fewer columns gets fewer columns of ours
 _BAR_CELLS = 10
 
 
@@ -18,55 +19,72 @@ def _number(value: float | None, form: str, factor: float = 1) -> str:
     return NOTHING if value is None else form.format(value * factor)
 
 
-def _bar(used: float | None, total: float | None) -> str:
-    if used is None or not total:
+def _share(gpu: Document) -> float | None:
+    used, total = gpu["pool_used_bytes"], gpu["pool_total_bytes"]
+    return None if used is None or not total else min(1.0, used / total)
+
+
+def _bar(gpu: Document) -> str:
+    share = _share(gpu)
+    if share is None:
         return NOTHING
-    share = min(1.0, used / total)
     full = round(share * _BAR_CELLS)
-    return f"{'█' * full}{'░' * (_BAR_CELLS - full)} {share:4.0%}"
+    return "█" * full + "░" * (_BAR_CELLS - full)
 
 
 def _sizes(gpu: Document) -> str:
     used, total = gpu["pool_used_bytes"], gpu["pool_total_bytes"]
     if total is None:
         return NOTHING
-    return f"{NOTHING if used is None else size(used)} / {size(total)}"
+    told, unit = size(total).split()
+    return f"{NOTHING if used is None else size(used, unit)}/{told} {unit}"
 
 
 def _temperature(gpu: Document) -> str:
     values = gpu["temperatures_celsius"]
     hottest = values.get("junction") if values.get("junction") is not None else values.get("edge")
-    return _number(hottest, "{:.0f} °C")
+    return _number(hottest, "{:.0f}")
 
 
 def _fragmentation(gpu: Document) -> str:
     return _number((gpu["fragmentation"] or {}).get("ratio"), "{:.1%}")
 
 
-_SAMPLE_COLUMNS: tuple[tuple[str, str, Callable[[Document], str]], ...] = (
-    ("GPU", "right", lambda gpu: str(gpu["gpu"])),
-    ("PCI", "left", lambda gpu: str(gpu["pci"])),
-    ("state", "left", lambda gpu: str(gpu["state"])),
-    ("pool", "left", lambda gpu: str(gpu["pool"])),
-    ("", "left", lambda gpu: _bar(gpu["pool_used_bytes"], gpu["pool_total_bytes"])),
-    ("used", "right", _sizes),
-    ("temp", "right", _temperature),
-    ("sclk", "right", lambda gpu: _number(gpu["clocks_hertz"].get("sclk"), "{:.0f} MHz", 1e-6)),
-    ("power", "right", lambda gpu: _number(gpu["power_watts"], "{:.0f} W")),
-    ("busy", "right", lambda gpu: _number(gpu["busy_ratio"].get("gfx"), "{:.0%}")),
-    ("frag", "right", _fragmentation),
-    ("faults", "right", lambda gpu: str(len(gpu["faults"])) if gpu["faults"] else ""),
+class Column(NamedTuple):
+    """A column of a table."""
+
+    title: str
+    justify: Literal["left", "right"]
+    text: Callable[[Document], str]
+    wide: bool = False
+
+
+_SAMPLE_COLUMNS = (
+    Column("GPU", "right", lambda gpu: str(gpu["gpu"])),
+    Column("PCI", "left", lambda gpu: str(gpu["pci"])),
+    Column("state", "left", lambda gpu: str(gpu["state"])),
+    Column("pool", "left", lambda gpu: str(gpu["pool"]), wide=True),
+    Column("", "left", _bar, wide=True),
+    Column("", "right", lambda gpu: _number(_share(gpu), "{:.0%}")),
+    Column("used", "right", _sizes),
+    Column("°C", "right", _temperature),
+    Column("MHz", "right", lambda gpu: _number(gpu["clocks_hertz"].get("sclk"), "{:.0f}", 1e-6)),
+    Column("W", "right", lambda gpu: _number(gpu["power_watts"], "{:.0f}")),
+    Column("busy", "right", lambda gpu: _number(gpu["busy_ratio"].get("gfx"), "{:.0%}")),
+    Column("frag", "right", _fragmentation),
+    Column("!", "right", lambda gpu: str(len(gpu["faults"]) or "")),
 )
 
 
-def sample_table(document: Document) -> Table:
-    """`rocmwatch/sample/1`, a row a GPU."""
+def sample_table(document: Document, width: int) -> Table:
+    """`rocmwatch/sample/1`, a row a GPU; `!` counts the reads that failed."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title, justify, _ in _SAMPLE_COLUMNS:
-        table.add_column(title, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    columns = [column for column in _SAMPLE_COLUMNS if width >= NARROW or not column.wide]
+    for column in columns:
+        table.add_column(column.title, justify=column.justify, no_wrap=True)
     for gpu in document["gpus"]:
         style = None if gpu["state"] in ("active", "suspended") else "bold red"
-        table.add_row(*(text(gpu) for _, _, text in _SAMPLE_COLUMNS), style=style)
+        table.add_row(*(column.text(gpu) for column in columns), style=style)
     return table
 
 

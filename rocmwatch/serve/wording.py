@@ -26,9 +26,11 @@ def rfc3339(moment: float) -> str:
     return datetime.fromtimestamp(moment, tz=timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def size(count: float) -> str:
-    """Bytes as `191.5 GiB`: binary units, three or four digits that count."""
+def size(count: float, fixed_unit: str | None = None) -> str:
+    """Bytes as `191.5 GiB`: binary units, three or four digits that count; only the number for a unit that is given."""
     value = float(count)
+    if fixed_unit is not None:
+        return f"{value / 1024 ** _BINARY.index(fixed_unit):.1f}"
     for unit in _BINARY:
         if abs(value) < 1024 or unit == _BINARY[-1]:
             return f"{value:.0f} {unit}" if value >= 1000 or unit == "B" else f"{value:.1f} {unit}"
