@@ -12,7 +12,8 @@ from rocmwatch.serve.documents import sample_document, status_document
 from rocmwatch.serve.exposition import Exposition, Format
 from rocmwatch.serve.http import Request, Response
 from rocmwatch.serve.negotiation import accepts_gzip, wants_openmetrics
-from rocmwatch.serve.page import STYLE_HASH, render_page
+from rocmwatch.serve.page import render_page
+from rocmwatch.serve.page_style import STYLE_HASH
 
 _TEXT = "text/plain; charset=utf-8"
 _OK = "200 OK"
