@@ -46,7 +46,7 @@ demo: $(READY)  ## eight simulated GPUs, a daemon and its page (ARGS="--for 10s"
 	$(BIN)/rocmwatch demo $(ARGS)
 
 run: $(READY)  ## the daemon on this machine (CONFIG=file, ROOT=a simulated node)
-	$(BIN)/rocmwatch $(if $(ROOT),--root $(ROOT)) run $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+	$(BIN)/rocmwatch run $(if $(ROOT),--root $(ROOT)) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
 test: $(DEV)  ## the tests; what this machine cannot run is skipped, and said
 	$(BIN)/python -m pytest $(ARGS)

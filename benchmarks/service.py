@@ -76,7 +76,7 @@ class Service(Client):
         self._log = open(bench.folder / f"log-{self.port}", "w+b")  # noqa: SIM115  # as long as the daemon lives
         self.started = time.monotonic()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rocmwatch", "--root", root, "run", "--config", str(config)],
+            [sys.executable, "-m", "rocmwatch", "run", "--config", str(config), "--root", root],
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
