@@ -5,7 +5,7 @@
 The kernel's structs are laid out as any C compiler does it, little-endian, each field aligned to its own size: so a
 layout is written here as the kernel writes it, field after field, and offsets follow. `H:` and its kin give the type of
 the names after it (B 8, H 16, I 32, Q 64 bits unsigned), `name[8]` is an array. An array of structs (`xcp_stats`) is
-written flat, `xcp_stats[0].gfx_busy_inst`.
+written flat, `xcp_stats[0].gfx_busy_inst`, with a `|` before each of them, as a struct is aligned to its widest field.
 Revision 1.9 has no fixed layout: it is a list of attributes, each behind a word that says what it is (`ATTRIBUTES`).
 `XCP_*` are the same for a partition's own file, `xcp/xcp_metrics`, which counts its revisions anew.
 Source: drivers/gpu/drm/amd/include/kgd_pp_interface.h, struct gpu_metrics_v1_0 to gpu_metrics_v3_0,
@@ -48,6 +48,9 @@ def _laid_out(text: str) -> tuple[LayoutField, ...]:
         if word.endswith(":"):
             fmt = word[0]
             continue
+        if word == "|":
+            offset = -(-offset // 8) * 8
+            continue
         name, count = word, 1
         if word.endswith("]"):
             name, _, size = word[:-1].rpartition("[")
@@ -60,10 +63,9 @@ def _laid_out(text: str) -> tuple[LayoutField, ...]:
 
 
 def _partitions(text: str) -> str:
-    """The eight `xcp_stats` structs of 1.6 and later, written flat."""
-    return " ".join(
-        word if word.endswith(":") else f"xcp_stats[{number}].{word}" for number in range(8) for word in text.split()
-    )
+    """The eight `xcp_stats` structs of 1.6 and later, written flat; each begins at a multiple of 8."""
+    names = [word if word.endswith(":") else f"xcp_stats[%d].{word}" for word in text.split()]
+    return " ".join(f"| {' '.join(names)}".replace("%d", str(number)) for number in range(8))
 
 
 _CLOCKS_1 = """
