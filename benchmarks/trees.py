@@ -51,6 +51,15 @@ class ReaderHere:
         self._movers = [mover for read in self.reads if (mover := Mover.of(read.path))]
         self._count = 0
 
+    def __enter__(self) -> ReaderHere:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for mover in self._movers:
+            os.close(mover.descriptor)
+        for pci, _, _ in self._gpus:
+            self._reader._forget(pci)
+
     def tick(self) -> list[object]:
         """Every frame of one tick: read, decoded and ready to be sent."""
         return [read() for _, read in self._reader.subjects(self._request)]

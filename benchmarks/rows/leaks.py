@@ -48,8 +48,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
                 exposition.scrape(view, eye.clock.unix(), Format.TEXT, gzip=True)
 
         yield from judged(f"{ticks:,} ticks of main, with its launcher and reader", growth(whole, ticks), ticks)
-    reader = ReaderHere(root)
-    yield from judged(f"{ticks:,} ticks of the reader's code", growth(reader.tick, ticks), ticks)
+    with ReaderHere(root) as reader:
+        yield from judged(f"{ticks:,} ticks of the reader's code", growth(reader.tick, ticks), ticks)
 
     kept: list[object] = []
     leaky = growth(lambda: leak(kept), ticks)

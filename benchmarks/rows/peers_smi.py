@@ -30,7 +30,6 @@ def measure(bench: Bench) -> Iterator[Figure]:
         raise Unmeasured("only root may mount a tree over /sys")
     root = tree(bench, "mi210")
     add_links(root)
-    reader = ReaderHere(root)
     check(calls(bench, root, 1)[0], root)
     walls: list[float] = []
 
@@ -39,7 +38,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
         walls.extend(float(str(call["wall"])) for call in found)
         return [float(str(call["cpu"])) * 1e6 for call in found]
 
-    ours, peer = interleaved(bench.pick(6, 2), lambda: reader.ticks(bench.pick(300, 100), 0), theirs)
+    with ReaderHere(root) as reader:
+        ours, peer = interleaved(bench.pick(6, 2), lambda: reader.ticks(bench.pick(300, 100), 0), theirs)
     yield Figure(
         NAME,
         f"one call of rocm-smi / our tick (read and decode), {GPUS} MI210: CPU",

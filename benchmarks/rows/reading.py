@@ -24,8 +24,7 @@ class Pace(NamedTuple):
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    reader = ReaderHere(tree(bench, "mi300x"))
-    with CLoop(bench, reader.reads) as c_loop:
+    with ReaderHere(tree(bench, "mi300x")) as reader, CLoop(bench, reader.reads) as c_loop:
         for what, work in (("read", reader.reads_only()), ("read and decode", reader.tick)):
             yield compared(reader, c_loop, what, work, Pace(0, bench.pick(400, 100), bench.pick(12, 3)))
             yield compared(reader, c_loop, what, work, Pace(PAUSE_US, bench.pick(40, 10), bench.pick(8, 3)))

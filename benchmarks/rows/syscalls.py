@@ -22,7 +22,8 @@ BAR = 5.0
 def measure(bench: Bench) -> Iterator[Figure]:
     need("strace")
     root = tree(bench, "mi300x")
-    files = len(ReaderHere(root).reads)
+    with ReaderHere(root) as reader:
+        files = len(reader.reads)
     with Service(bench, root, Settings(1, 1)) as service:
         time.sleep(2.5)
         calls = traced(service.reader, bench.folder / "strace", bench.pick(12, 5))
