@@ -52,42 +52,42 @@ man size:16384 pages, ram usage:12MB, vis usage:12MB
 def test_one_state_reads_the_same_in_every_kernel_s_words(form):
     table = parse_buddy(whole(form))
     assert form == table.format
-    assert 4096 == table.chunk_bytes
-    assert FREE == table.free_blocks
-    assert FREE_BYTES == table.free_bytes
-    assert 64 * MIB == table.total_bytes
+    assert table.chunk_bytes == 4096
+    assert table.free_blocks == FREE
+    assert table.free_bytes == FREE_BYTES
+    assert table.total_bytes == 64 * MIB
     assert (3 * MIB if form in ("F3", "F4") else None) == table.clear_free_bytes
     assert ({order: order for order in FREE} if form == "F4" else None) == table.used_blocks
 
 
 def test_ranges_of_the_old_allocator_become_aligned_blocks():
     table = parse_buddy(F0)
-    assert "F0" == table.format
-    assert 64 * MIB == table.total_bytes
-    assert 13310 * 4096 == table.free_bytes
+    assert table.format == "F0"
+    assert table.total_bytes == 64 * MIB
+    assert table.free_bytes == 13310 * 4096
     # 0-1024 is one block of order 10; 4098 up to 16384: 2, 4, 8, ... 2048, then 8192
-    assert {order: 1 for order in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13)} | {10: 2} == {
+    assert dict.fromkeys((1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13), 1) | {10: 2} == {
         order: count for order, count in table.free_blocks.items() if count
     }
-    assert 14 == max(table.free_blocks)
+    assert max(table.free_blocks) == 14
     assert table.used_blocks is None
     assert table.clear_free_bytes is None
 
 
 def test_counts_are_believed_and_rounded_sizes_are_not():
     raw = b"chunk_size: 4KiB, total: 64MiB, free: 0MiB\norder- 1 free:        0 MiB, blocks: 3\n"
-    assert 3 * 8192 == parse_buddy(raw).free_bytes
+    assert parse_buddy(raw).free_bytes == 3 * 8192
 
 
 def test_a_chunk_may_be_larger_than_a_page():
     raw = b"chunk_size: 64KiB, total: 64MiB, free: 0MiB\norder- 1 free:        0 MiB, blocks: 3\n"
     table = parse_buddy(raw)
-    assert (64 * 1024, 3 * 128 * 1024) == (table.chunk_bytes, table.free_bytes)
+    assert (table.chunk_bytes, table.free_bytes) == (64 * 1024, 3 * 128 * 1024)
 
 
 def test_a_quoted_part_is_understood_as_far_as_it_goes():
     table = parse_buddy(b"order- 5 free:  493 MiB, blocks:  3941\norder- 4 free:  246 MiB, blocks:  3943\n")
-    assert ("F2", {5: 3941, 4: 3943}, None) == (table.format, table.free_blocks, table.total_bytes)
+    assert (table.format, table.free_blocks, table.total_bytes) == ("F2", {5: 3941, 4: 3943}, None)
 
 
 @pytest.mark.parametrize("form", ["F1", "F2", "F3", "F4"])
@@ -97,7 +97,7 @@ def test_a_table_cut_short_is_refused(form):
     for cut in range(raw.index(b"usage"), end):
         with pytest.raises(ParseError) as caught:
             parse_buddy(raw[:cut])
-        assert "EBADMSG" == caught.value.errno
+        assert caught.value.errno == "EBADMSG"
 
 
 def test_the_old_table_cut_short_is_refused():
@@ -135,9 +135,9 @@ def test_nonsense_is_refused(raw, errno):
 
 def test_an_empty_card_of_the_old_allocator_is_one_free_range():
     raw = b"size: 1024\n0x0000000000000000-0x0000000000000400: 1024: free\ntotal: 1024, used 0 free 1024\n"
-    assert {10: 1} == {order: count for order, count in parse_buddy(raw).free_blocks.items() if count}
+    assert {order: count for order, count in parse_buddy(raw).free_blocks.items() if count} == {10: 1}
 
 
 def test_a_full_card_has_no_free_block():
     raw = b"size: 1024\n0x0000000000000000-0x0000000000000400: 1024: used\ntotal: 1024, used 1024 free 0\n"
-    assert 0 == parse_buddy(raw).free_bytes
+    assert parse_buddy(raw).free_bytes == 0

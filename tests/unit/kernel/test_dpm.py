@@ -58,11 +58,11 @@ def test_levels_keep_their_order_and_their_index():
 def test_a_line_that_is_no_level_is_refused(raw):
     with pytest.raises(ParseError) as caught:
         parse_dpm(raw)
-    assert "EBADMSG" == caught.value.errno
+    assert caught.value.errno == "EBADMSG"
 
 
 def test_a_clock_above_10_ghz_cannot_be_true():
-    assert 10_000 * MHZ == current_hertz(parse_dpm(b"0: 10000Mhz *\n").levels)
+    assert current_hertz(parse_dpm(b"0: 10000Mhz *\n").levels) == 10_000 * MHZ
     with pytest.raises(ParseError) as caught:
         parse_dpm(b"0: 10001Mhz *\n")
-    assert "ERANGE" == caught.value.errno
+    assert caught.value.errno == "ERANGE"

@@ -40,11 +40,15 @@ def test_the_minor_stands_in_the_name(name, minor):
 
 
 def test_the_address_is_given_in_lower_case():
-    assert "0000:c3:00.0" == pci_of(parse_uevent(UEVENT))
+    assert pci_of(parse_uevent(UEVENT)) == "0000:c3:00.0"
 
 
 def test_a_uevent_is_read_line_by_line():
-    assert {"DRIVER": "amdgpu", "A": "b=c", "EMPTY": ""} == parse_uevent(b"DRIVER=amdgpu\nnonsense\nA=b=c\nEMPTY=\n\0\0")
+    assert parse_uevent(b"DRIVER=amdgpu\nnonsense\nA=b=c\nEMPTY=\n\0\0") == {
+        "DRIVER": "amdgpu",
+        "A": "b=c",
+        "EMPTY": "",
+    }
 
 
 @pytest.mark.parametrize(
@@ -64,4 +68,4 @@ def test_what_amdgpu_does_not_run_on_pci_has_no_address(raw):
 
 
 def test_a_domain_of_more_than_four_digits_is_an_address():
-    assert "10000:e1:00.0" == pci_of({"DRIVER": "amdgpu", "PCI_SLOT_NAME": "10000:e1:00.0"})
+    assert pci_of({"DRIVER": "amdgpu", "PCI_SLOT_NAME": "10000:e1:00.0"}) == "10000:e1:00.0"

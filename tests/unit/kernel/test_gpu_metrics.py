@@ -10,7 +10,16 @@ from rocmwatch.kernel.gpu_metrics_plan import READING
 NONE, MHZ, CELSIUS, WATTS, PERCENT = 0, 1, 2, 3, 10  # units of 1.9's encoding words
 U16, U64 = (2, "H"), (6, "Q")  # types of them
 
-RADEON = [(4, "H", 51), (6, "H", 58), (8, "H", 66), (16, "H", 87), (18, "H", 12), (22, "H", 245), (54, "H", 2450), (58, "H", 1249)]
+RADEON = [
+    (4, "H", 51),
+    (6, "H", 58),
+    (8, "H", 66),
+    (16, "H", 87),
+    (18, "H", 12),
+    (22, "H", 245),
+    (54, "H", 2450),
+    (58, "H", 1249),
+]
 HBM = [(88, "H", 60), (90, "H", 61), (92, "H", 62), (94, "H", 63)]
 MI300 = {
     (1, 4): {"energy": 24, "clocks": 240, "uclk": 280},
@@ -58,7 +67,7 @@ def errno_of(parse, raw):
 
 
 def test_the_order_of_a_plan_is_the_reading_s():
-    assert READING == MetricsReading._fields[: len(READING)]
+    assert MetricsReading._fields[: len(READING)] == READING
 
 
 @pytest.mark.parametrize("revision", [(1, 1), (1, 2), (1, 3)])
@@ -85,8 +94,8 @@ def test_energy_of_a_radeon_is_in_no_known_unit(energy):
 
 def test_a_silent_second_die_has_neither_power_nor_energy():
     reading = Decoder().decode(metrics((1, 3), [*RADEON, *HBM, (22, "H", 0), (24, "Q", 0)]))
-    assert (None, None) == (reading.power, reading.energy)
-    assert 58.0 == reading.temperature_junction
+    assert (reading.power, reading.energy) == (None, None)
+    assert reading.temperature_junction == 58.0
 
 
 @pytest.mark.parametrize("revision", sorted(MI300))
@@ -112,9 +121,9 @@ def test_an_apu_counts_in_hundredths(revision):
 
 def test_an_apu_without_a_current_clock_has_an_average():
     reading = Decoder().decode(apu((2, 1), [(64, "H", 800), (68, "H", 400)]))
-    assert (8.0e8, 4.0e8) == (reading.clock_sclk, reading.clock_mclk)
+    assert (reading.clock_sclk, reading.clock_mclk) == (8.0e8, 4.0e8)
     reading = Decoder().decode(apu((2, 1), [(64, "H", 800), (76, "H", 2200)]))
-    assert (2.2e9, None) == (reading.clock_sclk, reading.clock_mclk)
+    assert (reading.clock_sclk, reading.clock_mclk) == (2.2e9, None)
 
 
 def test_an_apu_whose_firmware_counts_power_in_watts_says_nothing():
@@ -125,7 +134,7 @@ def test_the_newest_apus_leave_their_activity_to_the_kernel():
     places = [(4, "H", 3812), (42, "H", 80), (112, "I", 98_390), (174, "H", 849), (186, "H", 836)]
     reading = Decoder().decode(metrics((3, 0), places))
     assert (pytest.approx(38.12), pytest.approx(98.39), None) == (reading[0], reading.power, reading.busy_gfx)
-    assert (8.49e8, 8.36e8) == (reading.clock_sclk, reading.clock_mclk)
+    assert (reading.clock_sclk, reading.clock_mclk) == (8.49e8, 8.36e8)
 
 
 @pytest.mark.parametrize(("revision", "yes"), [(1, False), (2, True), (3, True), (4, False)])
@@ -138,7 +147,7 @@ def test_an_apu_is_told_by_the_format(revision, yes):
 
 @pytest.mark.parametrize("revision", sorted(SIZES))
 def test_all_ones_is_not_available(revision):
-    assert (None,) * 9 == Decoder().decode(metrics(revision))[:9]
+    assert Decoder().decode(metrics(revision))[:9] == (None,) * 9
     fields = parse_gpu_metrics(metrics(revision)).fields
     assert {None} == {one for value in fields.values() for one in (value if isinstance(value, tuple) else (value,))}
 
@@ -167,7 +176,7 @@ def test_what_cannot_be_true_is_not_reported(place, field, value):
 
 def test_a_die_whose_clock_cannot_be_true_does_not_count():
     reading = Decoder().decode(mi300((1, 5), clocks=(2000, 60_000, 1900)))
-    assert (2.0e9, 2.0e9, None, 1.9e9) == (reading.clock_sclk, *reading.xcc_clocks[:3])
+    assert (reading.clock_sclk, *reading.xcc_clocks[:3]) == (2.0e9, 2.0e9, None, 1.9e9)
 
 
 @pytest.mark.parametrize("unit", [MHZ, WATTS, NONE])
@@ -177,12 +186,12 @@ def test_an_attribute_that_was_given_another_meaning_is_not_used(unit):
 
 def test_a_negative_temperature_in_a_signed_attribute_is_not_reported():
     raw = attributes(attribute(0, CELSIUS, 3, "h", -5), attribute(1, CELSIUS, 1, "b", 64))
-    assert (None, 64.0) == Decoder().decode(raw)[1:3]
-    assert {"temperature_hotspot": -5, "temperature_mem": 64} == parse_gpu_metrics(raw).fields
+    assert Decoder().decode(raw)[1:3] == (None, 64.0)
+    assert parse_gpu_metrics(raw).fields == {"temperature_hotspot": -5, "temperature_mem": 64}
 
 
 def test_the_all_ones_of_a_signed_attribute_is_minus_one():
-    assert {"temperature_hotspot": None} == parse_gpu_metrics(attributes(attribute(0, CELSIUS, 3, "h", -1))).fields
+    assert parse_gpu_metrics(attributes(attribute(0, CELSIUS, 3, "h", -1))).fields == {"temperature_hotspot": None}
 
 
 # What is refused
@@ -192,15 +201,15 @@ def test_the_all_ones_of_a_signed_attribute_is_minus_one():
 def test_a_short_read_is_refused(revision):
     raw = metrics(revision)
     for length in (1, 3, 4, 20, len(raw) - 1):
-        assert "EBADMSG" == errno_of(Decoder().decode, raw[:length])
-        assert "EBADMSG" == errno_of(parse_gpu_metrics, raw[:length])
+        assert errno_of(Decoder().decode, raw[:length]) == "EBADMSG"
+        assert errno_of(parse_gpu_metrics, raw[:length]) == "EBADMSG"
 
 
 @pytest.mark.parametrize("revision", sorted(SIZES))
 def test_a_size_below_the_revision_s_is_refused(revision):
     raw = bytearray(metrics(revision))
     struct.pack_into("<H", raw, 0, SIZES[revision] - 1)
-    assert "EBADMSG" == errno_of(Decoder().decode, bytes(raw))
+    assert errno_of(Decoder().decode, bytes(raw)) == "EBADMSG"
 
 
 @pytest.mark.parametrize("revision", sorted(SIZES))
@@ -212,13 +221,13 @@ def test_what_lies_beyond_the_known_fields_is_not_looked_at(revision):
 @pytest.mark.parametrize("revision", [(0, 0), (1, 10), (1, 255), (2, 5), (3, 1), (4, 0), (255, 255)])
 def test_an_unknown_revision_is_refused(revision):
     raw = metrics(revision, size=4000)
-    assert "EBADMSG" == errno_of(Decoder().decode, raw)
-    assert "EBADMSG" == errno_of(parse_gpu_metrics, raw)
+    assert errno_of(Decoder().decode, raw) == "EBADMSG"
+    assert errno_of(parse_gpu_metrics, raw) == "EBADMSG"
 
 
 def test_an_empty_file_is_no_data():
-    assert "ENODATA" == errno_of(Decoder().decode, b"")
-    assert "ENODATA" == errno_of(parse_gpu_metrics, b"")
+    assert errno_of(Decoder().decode, b"") == "ENODATA"
+    assert errno_of(parse_gpu_metrics, b"") == "ENODATA"
 
 
 @pytest.mark.parametrize(
@@ -234,8 +243,8 @@ def test_an_empty_file_is_no_data():
     ],
 )
 def test_attributes_that_do_not_add_up_are_refused(raw):
-    assert "EBADMSG" == errno_of(Decoder().decode, raw)
-    assert "EBADMSG" == errno_of(parse_gpu_metrics, raw)
+    assert errno_of(Decoder().decode, raw) == "EBADMSG"
+    assert errno_of(parse_gpu_metrics, raw) == "EBADMSG"
 
 
 # A decoder goes on
@@ -259,17 +268,17 @@ def test_a_decoder_goes_on_after_nonsense():
 def test_a_decoder_sees_attributes_that_changed_places():
     decoder = Decoder()
     usual = mi350(extra=[attribute(49, CELSIUS, *U16, 33)])
-    assert 71.0 == decoder.decode(usual).temperature_junction
+    assert decoder.decode(usual).temperature_junction == 71.0
     swapped = bytearray(usual)  # the same size and count, other numbers in two encoding words
     swapped[8:16], swapped[18:26] = usual[18:26], usual[8:16]
-    assert 33.0 == decoder.decode(bytes(swapped)).temperature_junction
-    assert 71.0 == decoder.decode(usual).temperature_junction
+    assert decoder.decode(bytes(swapped)).temperature_junction == 33.0
+    assert decoder.decode(usual).temperature_junction == 71.0
 
 
 def test_a_decoder_sees_that_attributes_were_taken_away():
     decoder = Decoder()
     usual = mi350()
-    assert 1.3e9 == decoder.decode(usual).clock_mclk
+    assert decoder.decode(usual).clock_mclk == 1.3e9
     fewer = bytearray(usual)  # the last one is still in the file, and is not counted any more
     struct.pack_into("<i", fewer, 4, 7)
     assert decoder.decode(bytes(fewer)).clock_mclk is None
@@ -277,8 +286,11 @@ def test_a_decoder_sees_that_attributes_were_taken_away():
 
 def test_new_values_are_read_with_the_old_plan():
     decoder = Decoder()
-    assert [71.0, 72.0, None, 73.0] == [
-        decoder.decode(mi350(hotspot=hotspot)).temperature_junction for hotspot in (71, 72, 0xFFFF, 73)
+    assert [decoder.decode(mi350(hotspot=hotspot)).temperature_junction for hotspot in (71, 72, 0xFFFF, 73)] == [
+        71.0,
+        72.0,
+        None,
+        73.0,
     ]
 
 
@@ -293,33 +305,33 @@ def test_unknown_attributes_are_stepped_over():
 
 def test_an_attribute_of_no_values_is_none():
     raw = attributes(attribute(0, CELSIUS, *U16), attribute(1, CELSIUS, *U16, 64))
-    assert {"temperature_mem": 64} == parse_gpu_metrics(raw).fields
-    assert (None, 64.0) == Decoder().decode(raw)[1:3]
+    assert parse_gpu_metrics(raw).fields == {"temperature_mem": 64}
+    assert Decoder().decode(raw)[1:3] == (None, 64.0)
 
 
 def test_of_an_attribute_that_comes_twice_the_first_counts():
     raw = attributes(attribute(0, CELSIUS, *U16, 50), attribute(0, CELSIUS, *U16, 60))
-    assert {"temperature_hotspot": 50} == parse_gpu_metrics(raw).fields
-    assert 50.0 == Decoder().decode(raw).temperature_junction
+    assert parse_gpu_metrics(raw).fields == {"temperature_hotspot": 50}
+    assert Decoder().decode(raw).temperature_junction == 50.0
 
 
 def test_every_field_has_the_kernel_s_name_and_number():
     parsed = parse_gpu_metrics(metrics((1, 3), [*RADEON, *HBM, (112, "Q", 5)]))
-    assert (1, 3) == (parsed.format_revision, parsed.content_revision)
-    assert 51 == parsed.fields["temperature_edge"]
-    assert (60, 61, 62, 63) == parsed.fields["temperature_hbm"]
-    assert 5 == parsed.fields["indep_throttle_status"]
+    assert (parsed.format_revision, parsed.content_revision) == (1, 3)
+    assert parsed.fields["temperature_edge"] == 51
+    assert parsed.fields["temperature_hbm"] == (60, 61, 62, 63)
+    assert parsed.fields["indep_throttle_status"] == 5
     assert parsed.fields["voltage_gfx"] is None
 
 
 def test_a_partition_s_file_is_not_taken_for_the_card_s():
     raw = metrics((1, 0), [(4, "H", 2100), (44, "H", 1300), (48, "I", 97)], size=488)
     fields = parse_xcp_metrics(raw).fields
-    assert (2100, None) == fields["current_gfxclk"][:2]
-    assert (1300, 97) == (fields["current_uclk"], fields["gfx_busy_inst"][0])
-    assert "EBADMSG" == errno_of(parse_xcp_metrics, metrics((1, 3)))
+    assert fields["current_gfxclk"][:2] == (2100, None)
+    assert (fields["current_uclk"], fields["gfx_busy_inst"][0]) == (1300, 97)
+    assert errno_of(parse_xcp_metrics, metrics((1, 3))) == "EBADMSG"
 
 
 def test_a_partition_s_file_may_describe_itself():
     raw = attributes(attribute(37, MHZ, *U16, 1300), attribute(40, PERCENT, 4, "I", 97, 0xFFFFFFFF), revision=(1, 1))
-    assert {"current_uclk": 1300, "gfx_busy_inst": (97, None)} == parse_xcp_metrics(raw).fields
+    assert parse_xcp_metrics(raw).fields == {"current_uclk": 1300, "gfx_busy_inst": (97, None)}

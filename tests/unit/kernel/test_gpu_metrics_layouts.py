@@ -146,7 +146,7 @@ def test_the_last_field_ends_where_the_struct_does(revision):
 
 
 def test_the_sizes_are_the_compiler_s():
-    assert kernel_bytes.SIZES == {revision: size for revision, size in SIZES.items() if revision != ATTRIBUTE_REVISION}
+    assert {revision: size for revision, size in SIZES.items() if revision != ATTRIBUTE_REVISION} == kernel_bytes.SIZES
 
 
 @pytest.mark.parametrize("revision", sorted(LAYOUTS))
@@ -171,7 +171,7 @@ def test_attributes_are_numbered_without_gaps():
 
 def test_a_partition_s_file_has_its_own_layout():
     fields = {field.name: field.offset for field in XCP_LAYOUTS[1, 0]}
-    assert (4, 44, 48, 80, 160, 168, 424) == tuple(
+    assert tuple(
         fields[name]
         for name in (
             "current_gfxclk",
@@ -182,5 +182,5 @@ def test_a_partition_s_file_has_its_own_layout():
             "gfx_busy_acc",
             "gfx_below_host_limit_total_acc",
         )
-    )
+    ) == (4, 44, 48, 80, 160, 168, 424)
     assert 488 == XCP_SIZES[1, 0] == fields["gfx_below_host_limit_total_acc"] + 64

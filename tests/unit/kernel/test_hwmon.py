@@ -28,36 +28,36 @@ def files_of(readings):
 
 
 def test_sensors_are_told_by_their_label():
-    assert {
+    assert files_of(plan(MI300).readings) == {
         "temperature_junction": "temp2_input",
         "temperature_memory": "temp3_input",
         "clock_sclk": "freq1_input",
         "clock_mclk": "freq2_input",
         "power": "power1_input",
-    } == files_of(plan(MI300).readings)
+    }
 
 
 def test_limits_are_named_after_their_sensor():
-    assert {
+    assert files_of(plan(MI300).limits) == {
         "limit_critical_junction": "temp2_crit",
         "limit_emergency_junction": "temp2_emergency",
         "limit_critical_memory": "temp3_crit",
         "power_cap": "power1_cap",
-    } == files_of(plan(MI300).limits)
+    }
 
 
 def test_numbers_do_not_matter_where_labels_are():
     files = {"temp1_input": b"", "temp1_label": b"mem\n", "temp7_input": b"", "temp7_label": b"edge\n\0\0"}
-    assert {"temperature_edge": "temp7_input", "temperature_memory": "temp1_input"} == files_of(plan(files).readings)
+    assert files_of(plan(files).readings) == {"temperature_edge": "temp7_input", "temperature_memory": "temp1_input"}
 
 
 def test_without_any_label_the_first_temperature_is_the_edge():
-    assert {"temperature_edge": "temp1_input"} == files_of(plan({"temp1_input": b"", "temp1_crit": b""}).readings)
-    assert {"limit_critical_edge": "temp1_crit"} == files_of(plan({"temp1_input": b"", "temp1_crit": b""}).limits)
+    assert files_of(plan({"temp1_input": b"", "temp1_crit": b""}).readings) == {"temperature_edge": "temp1_input"}
+    assert files_of(plan({"temp1_input": b"", "temp1_crit": b""}).limits) == {"limit_critical_edge": "temp1_crit"}
 
 
 def test_a_label_that_could_not_be_read_is_not_guessed():
-    assert () == plan({"temp1_input": b"", "temp1_label": b""}).readings
+    assert plan({"temp1_input": b"", "temp1_label": b""}).readings == ()
 
 
 @pytest.mark.parametrize(
@@ -76,28 +76,28 @@ def test_power_now_is_better_than_its_average(names, file):
 
 def test_the_first_sensor_of_a_label_counts():
     files = {"temp1_input": b"", "temp1_label": b"edge\n", "temp2_input": b"", "temp2_label": b"edge\n"}
-    assert {"temperature_edge": "temp1_input"} == files_of(plan(files).readings)
+    assert files_of(plan(files).readings) == {"temperature_edge": "temp1_input"}
 
 
 def test_a_label_without_an_input_is_no_sensor():
-    assert () == plan({"temp1_label": b"edge\n", "freq1_label": b"sclk\n"}).readings
+    assert plan({"temp1_label": b"edge\n", "freq1_label": b"sclk\n"}).readings == ()
 
 
 def test_units_are_those_of_the_kernel():
     by_name = {reading.name: reading for reading in (*plan(MI300).readings, *plan(MI300).limits)}
-    assert 61.0 == 61000 * by_name["temperature_junction"].scale
-    assert 587.0 == pytest.approx(587_000_000 * by_name["power"].scale)
-    assert 1_700_000_000.0 == 1_700_000_000 * by_name["clock_sclk"].scale
-    assert 100.0 == 100_000 * by_name["limit_critical_junction"].scale
+    assert 61000 * by_name["temperature_junction"].scale == 61.0
+    assert pytest.approx(587_000_000 * by_name["power"].scale) == 587.0
+    assert 1_700_000_000 * by_name["clock_sclk"].scale == 1_700_000_000.0
+    assert 100_000 * by_name["limit_critical_junction"].scale == 100.0
 
 
 def test_a_power_of_0_is_absence_and_a_temperature_of_0_is_out_of_range():
     by_name = {reading.name: reading for reading in (*plan(MI300).readings, *plan(MI300).limits)}
-    assert (True, 0) == (by_name["power"].zero_is_absent, by_name["power"].low)
-    assert (True, 0) == (by_name["power_cap"].zero_is_absent, by_name["power_cap"].low)
-    assert (False, 1) == (by_name["temperature_memory"].zero_is_absent, by_name["temperature_memory"].low)
-    assert (False, 0) == (by_name["clock_sclk"].zero_is_absent, by_name["clock_sclk"].low)
+    assert (by_name["power"].zero_is_absent, by_name["power"].low) == (True, 0)
+    assert (by_name["power_cap"].zero_is_absent, by_name["power_cap"].low) == (True, 0)
+    assert (by_name["temperature_memory"].zero_is_absent, by_name["temperature_memory"].low) == (False, 1)
+    assert (by_name["clock_sclk"].zero_is_absent, by_name["clock_sclk"].low) == (False, 0)
 
 
 def test_an_empty_folder_gives_nothing():
-    assert ((), ()) == plan({})
+    assert plan({}) == ((), ())

@@ -8,7 +8,9 @@ VRAM = b"heap_type 1\nsize_in_bytes 51539607552\nflags 0\nwidth 8192\nmem_clk_ma
 
 
 def node(number: int, location: int, domain: int = 0) -> KfdNode:
-    made = make_node(number, b"%d\n" % (4000 + number), None, b"simd_count 8\nlocation_id %d\ndomain %d\n" % (location, domain), ())
+    made = make_node(
+        number, b"%d\n" % (4000 + number), None, b"simd_count 8\nlocation_id %d\ndomain %d\n" % (location, domain), ()
+    )
     assert made is not None
     return made
 
@@ -30,7 +32,9 @@ def test_a_node_is_made_of_its_files():
     )
 
 
-@pytest.mark.parametrize(("gpu_id", "properties"), [(b"0\n", CPU), (b"0\n", b""), (None, CPU), (None, b""), (b"0\n", GPU)])
+@pytest.mark.parametrize(
+    ("gpu_id", "properties"), [(b"0\n", CPU), (b"0\n", b""), (None, CPU), (None, b""), (b"0\n", GPU)]
+)
 def test_a_cpu_is_no_node(gpu_id, properties):
     assert make_node(0, gpu_id, b"\n", properties, ()) is None
 
@@ -38,7 +42,7 @@ def test_a_cpu_is_no_node(gpu_id, properties):
 def test_a_node_that_may_not_be_read_is_there_without_a_place():
     made = make_node(3, b"777\n", None, b"", ())
     assert KfdNode(3, 777, None, None, None, None, None, None) == made
-    assert {} == by_gpu([made])
+    assert by_gpu([made]) == {}
 
 
 @pytest.mark.parametrize("gpu_id", [None, b"", b"what\n", b"-4\n"])
@@ -56,10 +60,16 @@ def test_a_node_without_a_number_is_told_by_its_compute_units(gpu_id):
         pytest.param([(b"heap_type 1\nsize_in_bytes 64\n", None)], 64, None, id="mainline counts no use"),
         pytest.param([(b"heap_type 2\nsize_in_bytes 64\n", b"3\n")], 64, 3, id="private"),
         pytest.param(
-            [(b"heap_type 1\nsize_in_bytes 64\n", b"3\n"), (b"heap_type 2\nsize_in_bytes 32\n", b"4\n")], 96, 7, id="both"
+            [(b"heap_type 1\nsize_in_bytes 64\n", b"3\n"), (b"heap_type 2\nsize_in_bytes 32\n", b"4\n")],
+            96,
+            7,
+            id="both",
         ),
         pytest.param(
-            [(b"heap_type 1\nsize_in_bytes 64\n", b"3\n"), (b"heap_type 2\nsize_in_bytes 32\n", None)], 96, None, id="half"
+            [(b"heap_type 1\nsize_in_bytes 64\n", b"3\n"), (b"heap_type 2\nsize_in_bytes 32\n", None)],
+            96,
+            None,
+            id="half",
         ),
         pytest.param([(b"heap_type 1\nsize_in_bytes x\n", b"\n")], None, None, id="broken"),
     ],
@@ -71,27 +81,30 @@ def test_only_vram_banks_count(banks, total, used):
 
 
 def test_broken_lines_of_properties_are_left_out():
-    assert {"a": 1, "b": 18446744073709551615} == parse_properties(
-        b"a 1\nb 18446744073709551615\nc\nd x\ne 1 2\n\nf -1\ng 999999999999999999999\n\0\0"
-    )
+    assert parse_properties(b"a 1\nb 18446744073709551615\nc\nd x\ne 1 2\n\nf -1\ng 999999999999999999999\n\0\0") == {
+        "a": 1,
+        "b": 18446744073709551615,
+    }
 
 
 def test_partitions_of_a_gpu_come_together_under_function_0():
     gpus = by_gpu([node(4, 2562), node(2, 2560), node(3, 2561), node(9, 7328 * 8 + 2)])
-    assert ["0000:0a:00.0", "0000:e5:00.2"] == list(gpus)
-    assert [2, 3, 4] == [member.node for member in gpus["0000:0a:00.0"]]
+    assert list(gpus) == ["0000:0a:00.0", "0000:e5:00.2"]
+    assert [member.node for member in gpus["0000:0a:00.0"]] == [2, 3, 4]
     assert {"0000:0a:00.0"} == {member.pci for member in gpus["0000:0a:00.0"]}
 
 
 def test_a_partition_whose_first_sister_is_missing_keeps_the_gpu_s_address():
-    assert ["0000:0a:00.0"] == list(by_gpu([node(3, 2561), node(4, 2562)]))
+    assert list(by_gpu([node(3, 2561), node(4, 2562)])) == ["0000:0a:00.0"]
 
 
 def test_gpus_of_two_domains_do_not_mix():
-    assert ["0000:0a:00.0", "0001:0a:00.0"] == list(by_gpu([node(1, 2560), node(2, 2560, domain=1)]))
+    assert list(by_gpu([node(1, 2560), node(2, 2560, domain=1)])) == ["0000:0a:00.0", "0001:0a:00.0"]
 
 
-@pytest.mark.parametrize("properties", [b"simd_count 8\nlocation_id 0\n", b"simd_count 8\nlocation_id 65536\n", b"simd_count 8\n"])
+@pytest.mark.parametrize(
+    "properties", [b"simd_count 8\nlocation_id 0\n", b"simd_count 8\nlocation_id 65536\n", b"simd_count 8\n"]
+)
 def test_an_impossible_location_is_no_address(properties):
     made = make_node(1, b"5\n", None, properties, ())
     assert made is not None

@@ -15,6 +15,6 @@ def test_every_name_and_every_file_stands_there_once():
 
 def test_a_total_cannot_be_0_and_a_use_can():
     lows = {field.name: field.low for field in MEMORY}
-    assert (1, 0, 1, 0) == tuple(
+    assert tuple(
         lows[name] for name in ("vram_total_bytes", "vram_used_bytes", "gtt_total_bytes", "gtt_used_bytes")
-    )
+    ) == (1, 0, 1, 0)

@@ -24,14 +24,16 @@ def test_a_number_is_read_whatever_surrounds_it(raw, value):
 def test_an_empty_line_is_no_data(raw):
     with pytest.raises(ParseError) as caught:
         parse_number(raw, 0, 100)
-    assert "ENODATA" == caught.value.errno
+    assert caught.value.errno == "ENODATA"
 
 
-@pytest.mark.parametrize("raw", [b"unavailable\n", b"1.5\n", b"0x10\n", b"1 2\n", b"1_000\n", b"12\n13\n", b"\xd9\xa1\n"])
+@pytest.mark.parametrize(
+    "raw", [b"unavailable\n", b"1.5\n", b"0x10\n", b"1 2\n", b"1_000\n", b"12\n13\n", b"\xd9\xa1\n"]
+)
 def test_what_is_no_integer_is_bad(raw):
     with pytest.raises(ParseError) as caught:
         parse_number(raw, 0, 10_000)
-    assert "EBADMSG" == caught.value.errno
+    assert caught.value.errno == "EBADMSG"
 
 
 @pytest.mark.parametrize(("raw", "errno"), [(b"9\n", "ERANGE"), (b"10\n", None), (b"20\n", None), (b"21\n", "ERANGE")])
@@ -47,7 +49,7 @@ def test_the_limits_belong_to_the_range(raw, errno):
 def test_a_number_of_a_thousand_digits_does_not_fill_the_log():
     with pytest.raises(ParseError) as caught:
         parse_number(b"9" * 1000, 0, 100)
-    assert "ERANGE" == caught.value.errno
+    assert caught.value.errno == "ERANGE"
     assert len(str(caught.value)) < 120
 
 

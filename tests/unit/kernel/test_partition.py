@@ -25,4 +25,4 @@ def test_a_mode_is_a_word(raw, mode):
 def test_anything_else_is_refused(raw):
     with pytest.raises(ParseError) as caught:
         parse_partition_mode(raw)
-    assert "EBADMSG" == caught.value.errno
+    assert caught.value.errno == "EBADMSG"

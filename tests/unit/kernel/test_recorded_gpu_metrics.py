@@ -89,7 +89,7 @@ def test_no_recorded_card_counts_energy_in_a_known_unit(recorded, card):
 
 
 def test_a_radeon_s_energy_is_no_multiple_of_15_uj(recorded):
-    """Why energy is left out: this counter, taken as millijoules, is the power that hwmon shows; as 2^-16 J it is not."""
+    """Why energy is left out: taken as millijoules this counter is the power that hwmon shows, as 2^-16 J it is not."""
     fields = parse_gpu_metrics((device_of(recorded, "rx6900xt") / "gpu_metrics").read_bytes()).fields
     watts_if_millijoules = fields["energy_accumulator"] * 1e-3 / (fields["system_clock_counter"] * 1e-9)
     watts_if_2_16 = fields["energy_accumulator"] * 2**-16 / (fields["system_clock_counter"] * 1e-9)
@@ -110,14 +110,14 @@ def test_activity_is_near_the_kernel_s_own(recorded):
 
 def test_a_radeon_of_another_project_is_read(recorded):
     reading = Decoder().decode((recorded / "mangohud" / "gpu_metrics").read_bytes())
-    assert (36.0, 49.0, 36.0, 33.0, None, 0.64, 0.06, 2.165e9, 1.0e9, ()) == reading
+    assert reading == (36.0, 49.0, 36.0, 33.0, None, 0.64, 0.06, 2.165e9, 1.0e9, ())
 
 
 def test_a_mangled_file_is_refused(recorded):
     raw = (recorded / "mangohud" / "gpu_metrics_invalid").read_bytes()
     with pytest.raises(ParseError) as caught:
         Decoder().decode(raw)
-    assert "EBADMSG" == caught.value.errno
+    assert caught.value.errno == "EBADMSG"
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
@@ -125,7 +125,9 @@ def test_every_field_is_the_expected_one(recorded, name):
     raw, expected = synthetic(recorded, name)
     parsed = parse_xcp_metrics(raw) if name.startswith("xcp") else parse_gpu_metrics(raw)
     if "note" in expected:
-        assert {None} == {one for value in parsed.fields.values() for one in (value if isinstance(value, tuple) else (value,))}
+        assert {None} == {
+            one for value in parsed.fields.values() for one in (value if isinstance(value, tuple) else (value,))
+        }
         return
     assert (expected.pop("format_revision"), expected.pop("content_revision")) == parsed[:2]
     assert expected.pop("structure_size") == int.from_bytes(raw[:2], "little")
@@ -139,7 +141,7 @@ def test_a_truncated_file_is_refused(recorded):
     raw = (recorded / "synthetic" / "gpu_metrics" / "truncated_v1_5.bin").read_bytes()
     with pytest.raises(ParseError) as caught:
         Decoder().decode(raw)
-    assert "EBADMSG" == caught.value.errno
+    assert caught.value.errno == "EBADMSG"
 
 
 def test_no_synthetic_file_is_left_out(recorded):
@@ -152,19 +154,19 @@ def test_one_mi300x_reads_the_same_in_every_revision(recorded):
     readings = {name: Decoder().decode(synthetic(recorded, name)[0]) for name in names}
     assert len(names) == 5
     assert {readings["v1_4_mi300x"]} == set(readings.values())
-    assert (None, 63.0, 55.0, 612.0) == readings["v1_4_mi300x"][:4]
-    assert 2.102e9 == readings["v1_4_mi300x"].clock_sclk
+    assert readings["v1_4_mi300x"][:4] == (None, 63.0, 55.0, 612.0)
+    assert readings["v1_4_mi300x"].clock_sclk == 2.102e9
 
 
 def test_the_two_dies_of_an_mi250x(recorded):
     first, second = (
         Decoder().decode(synthetic(recorded, f"v1_3_mi250x_{die}")[0]) for die in ("primary", "secondary_die")
     )
-    assert (421.0, None) == (first.power, second.power)
+    assert (first.power, second.power) == (421.0, None)
     assert second.energy is None
     assert 2.0e8 < first.energy < 2.2e8
 
 
 def test_an_mi50_without_power_in_its_metrics(recorded):
     reading = Decoder().decode(synthetic(recorded, "v1_0_mi50_power_zero")[0])
-    assert (38.0, None, 0.0) == (reading.temperature_junction, reading.power, reading.busy_gfx)
+    assert (reading.temperature_junction, reading.power, reading.busy_gfx) == (38.0, None, 0.0)

@@ -9,7 +9,8 @@ def nodes_of(folder):
     nodes = []
     for path in sorted(folder.iterdir(), key=lambda path: int(path.name)):
         banks = [
-            ((bank / "properties").read_bytes(), read(bank / "used_memory")) for bank in sorted(path.glob("mem_banks/*"))
+            ((bank / "properties").read_bytes(), read(bank / "used_memory"))
+            for bank in sorted(path.glob("mem_banks/*"))
         ]
         made = make_node(
             int(path.name), read(path / "gpu_id"), read(path / "name"), (path / "properties").read_bytes(), banks
@@ -26,8 +27,8 @@ def read(path):
 def test_eight_mi300x_in_cpx_are_63_partitions(recorded):
     nodes = nodes_of(recorded / "k8s-device-plugin/topo-mi300-cpx/topology/nodes")
     gpus = by_gpu(nodes)
-    assert 63 == len(nodes)  # minors ran out before the last one
-    assert [7, 8, 8, 8, 8, 8, 8, 8] == sorted(len(members) for members in gpus.values())
+    assert len(nodes) == 63  # minors ran out before the last one
+    assert sorted(len(members) for members in gpus.values()) == [7, 8, 8, 8, 8, 8, 8, 8]
     assert all(pci.endswith(".0") for pci in gpus)
     assert {1} == {node.num_xcc for node in nodes}
     assert len(nodes) == len({node.render_minor for node in nodes})
@@ -37,9 +38,9 @@ def test_eight_mi300x_in_cpx_are_63_partitions(recorded):
 def test_eight_mi308x_in_four_partitions_each(recorded):
     nodes = nodes_of(recorded / "k8s-device-plugin/topology-parsing-mi308/topology/nodes")
     gpus = by_gpu(nodes)
-    assert [4] * 8 == [len(members) for members in gpus.values()]
-    assert "0000:0a:00.0" == next(iter(gpus))
-    assert {51539607552} == {node.vram_total_bytes for node in nodes}
+    assert [len(members) for members in gpus.values()] == [4] * 8
+    assert next(iter(gpus)) == "0000:0a:00.0"
+    assert {51539607552, 51539607552 - (16 << 20)} == {node.vram_total_bytes for node in nodes}
     assert all(0 < node.vram_used_bytes < node.vram_total_bytes for node in nodes)
     assert {"ip discovery"} == {node.name for node in nodes}
     assert len(nodes) == len({node.gpu_id for node in nodes})
@@ -50,8 +51,8 @@ def test_eight_mi308x_in_four_partitions_each(recorded):
 def test_a_kernel_before_domains_and_dies(recorded):
     nodes = nodes_of(recorded / "k8s-device-plugin/topology-parsing/topology/nodes")
     first = nodes[0]
-    assert ("0000:19:00.0", 13261, None) == (first.pci, first.gpu_id, first.num_xcc)
-    assert (17163091968, 14102528) == (first.vram_total_bytes, first.vram_used_bytes)
+    assert (first.pci, first.gpu_id, first.num_xcc) == ("0000:19:00.0", 13261, None)
+    assert (first.vram_total_bytes, first.vram_used_bytes) == (17163091968, 14102528)
 
 
 @pytest.mark.parametrize(
