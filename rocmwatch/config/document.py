@@ -24,11 +24,13 @@ class Assignment(NamedTuple):
         path: The keys (and list positions) that lead to it.
         value: Its text; None where nothing is written; `{}` or `[]` opens a mapping or list, whose entries follow.
         line: Where its key stands, counted from 1.
+        last_line: Where its text ends. A forgotten ":" or a wrong indentation makes a value of several lines.
     """
 
     path: Path
     value: str | dict[str, Any] | list[Any] | None
     line: int
+    last_line: int
 
 
 class Document(NamedTuple):
@@ -97,8 +99,8 @@ class _Reader:
         finally:
             self._parser.dispose()
         self.problems.append((line, text))
-        # What stands on the line of the mistake is half-read.
-        self.assignments = [assignment for assignment in self.assignments if assignment.line < line]
+        # What reaches into the line of the mistake is half-read.
+        self.assignments = [assignment for assignment in self.assignments if assignment.last_line < line]
         return False
 
     def _read_stream(self) -> None:
@@ -152,12 +154,13 @@ class _Reader:
         line = line or _line_of(event)
         self._refuse_extras(event)
         if isinstance(event, yaml.ScalarEvent):
-            self.assignments.append(Assignment(path, None if _is_nothing(event) else event.value, line))
+            value = None if _is_nothing(event) else event.value
+            self.assignments.append(Assignment(path, value, line, event.end_mark.line + 1))
         elif isinstance(event, yaml.MappingStartEvent):
-            self.assignments.append(Assignment(path, {}, line))
+            self.assignments.append(Assignment(path, {}, line, line))
             self._read_mapping(path)
         elif isinstance(event, yaml.SequenceStartEvent):
-            self.assignments.append(Assignment(path, [], line))
+            self.assignments.append(Assignment(path, [], line, line))
             self._read_list(path)
         return not isinstance(event, yaml.AliasEvent)
 
@@ -209,6 +212,7 @@ _SYNTAX = (
     ("that cannot start any token", "a value that begins with a special character needs quotes", False),
     ("mapping values are not allowed", 'a ":" that fits nowhere; check the indentation, or quote the value', False),
     ("expected <block end>", "this does not fit the lines above; check the indentation, or quote the value", False),
+    ("found '<stream end>'", "the file ends inside of a [ or {", False),
     ("expected the node content", "a value is missing here, or one that begins with [ or { needs quotes", False),
     ("could not find expected ':'", 'a key without ":" after it', True),
     ("unexpected end of stream", "a quote that is never closed", True),

@@ -114,12 +114,15 @@ class Exporter(Section):
         validate_default=True,
         description=(
             'Where it listens: "host:port", "[IPv6]:port", or ":port" for all addresses. It asks for no password and '
-            "speaks no TLS: whoever reaches it can read it."
+            "speaks no TLS: whoever reaches it can read it. A change takes effect at the next start."
         ),
     )
     reload: Switch = Field(
         default=False,
-        description="Whether POST /-/reload makes the daemon read its configuration anew. SIGHUP always does.",
+        description=(
+            "Whether POST /-/reload makes the daemon read its configuration anew. SIGHUP always does. "
+            "A change takes effect at the next start."
+        ),
     )
 
 
