@@ -67,6 +67,12 @@ golden: $(DEV)  ## rewrite tests/golden from what the code says now; look at the
 	$(BIN)/python -m pytest -q --update-golden tests
 	git --no-pager diff --stat -- tests/golden
 
+docs: $(DEV)  ## rewrite docs/metrics.md and docs/config.schema.json from the code
+	@mkdir -p build
+	$(BIN)/python -m rocmwatch.serve.metrics_doc >build/metrics.md.new && mv build/metrics.md.new docs/metrics.md
+	$(BIN)/rocmwatch check-config --schema >build/schema.new && mv build/schema.new docs/config.schema.json
+	git --no-pager diff --stat -- docs
+
 bench: $(DEV)  ## what it costs, as ratios to a C loop and to its peers (ARGS="--quick", ARGS="--only tick")
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
