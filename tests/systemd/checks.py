@@ -28,7 +28,8 @@ INSTALLED = {
     "rocmwatch.yaml": "/etc/rocmwatch/rocmwatch.yaml",
 }
 GPUS = 4
-QUICK = "sampling: {interval: 500ms, sensors: 1s, deadline: 300ms}\n"
+QUICK = "sampling: {interval: 500ms, sensors: 1s, deadline: 500ms}\n"
+PATIENT = "sampling: {interval: 1s, sensors: 1s, deadline: 1s}\n"  # a mirror is slower than a folder
 SAMPLING_CAPABILITIES = 1 << 2 | 1 << 19  # CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE
 RECOVERS_SECONDS = 15
 STOPS_SECONDS = 3
@@ -114,6 +115,7 @@ def faulty(service: Service, node: Path) -> Iterator[FaultFS]:
     """The simulated node seen through a file system that fails on request; the service is set up for it."""
     with FaultFS(node, "/run/faulty") as mirror:
         service.watch(mirror.root)
+        service.configure(PATIENT)
         yield mirror
 
 
@@ -122,9 +124,11 @@ def hang(*addresses: str) -> dict[str, str]:
     return {f"*/{address}/mem_info_vram_used": "hang" for address in addresses}
 
 
-def some_gpus() -> list[str]:
-    """The PCI addresses of all GPUs, as the service says."""
-    return sorted(gpus_in("active"))
+def all_gpus() -> list[str]:
+    """The PCI addresses of the GPUs, all of them active."""
+    addresses = sorted(gpus_in("active"))
+    assert len(addresses) == GPUS
+    return addresses
 
 
 # The unit itself -----------------------------------------------------------------------------------------------------
@@ -164,6 +168,15 @@ def test_start_returns_with_the_first_reading_published(running: Service) -> Non
     assert metric("gpus") == GPUS
     assert len(metrics("gpu_vram_used_bytes")) == GPUS
     assert show("ActiveState") == "active"
+
+
+def test_the_shipped_configuration_is_fine_with_the_units_watchdog(service: Service, node: Path) -> None:
+    machine.CONFIG.unlink()
+    service.watch(node)
+    service.start()
+
+    assert machine.get("/-/ready")[0] == 200
+    assert metric("gpus") == GPUS
 
 
 def test_start_waits_for_a_first_reading_that_takes_long(service: Service, faulty: FaultFS) -> None:
@@ -209,16 +222,22 @@ def test_without_an_amd_gpu_it_runs_and_says_so(service: Service) -> None:
 # Reloading -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_reload_takes_the_new_configuration(running: Service) -> None:
-    main, (before, _) = main_pid(), machine.get("/-/healthy")
-    running.configure(QUICK + "log: {level: debug}\n")
-    began = time.time()
+def test_a_reload_takes_the_new_configuration(service: Service, node: Path) -> None:
+    service.watch(node)
+    service.configure("sampling: {interval: 10s, sensors: 10s}\n")
+    service.start()
+    main = main_pid()
+    time.sleep(3)
+    slow = machine.age()
+    service.configure(QUICK)
     run("systemctl", "reload", UNIT)
-    within(5, "a log line about the reload", lambda: machine.journal(began) != [])
+    within(3, "a tick", lambda: machine.age() < 1)
+    time.sleep(2)
 
-    assert before == 200
+    assert slow > 2
+    assert machine.age() < 1
     assert metric("config_last_reload_successful") == 1
-    assert main_pid() == main
+    assert (show("ActiveState"), main_pid()) == ("active", main)
 
 
 def test_a_bad_reload_keeps_the_last_good_configuration(running: Service) -> None:
@@ -234,6 +253,21 @@ def test_a_bad_reload_keeps_the_last_good_configuration(running: Service) -> Non
     assert any(f"{machine.CONFIG}:1" in line for line in refusal)
     assert (show("ActiveState"), main_pid()) == ("active", main)
     assert machine.fresh()
+
+
+# Stopping ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_stop_leaves_no_process_and_a_restart_finds_none(running: Service) -> None:
+    began = time.time()
+    run("systemctl", "restart", UNIT)
+    run("systemctl", "stop", UNIT)
+    text = run("journalctl", "-q", "-u", UNIT, f"--since=@{began:.6f}")
+
+    assert processes() == {}
+    assert "remains running" not in text
+    assert "left-over process" not in text
+    assert show("Result") == "success"
 
 
 # Surviving -----------------------------------------------------------------------------------------------------------
@@ -300,7 +334,7 @@ def test_the_watchdog_lets_a_healthy_service_live(service: Service, node: Path) 
 
 def test_a_hanging_gpu_is_stalled_and_the_others_go_on(service: Service, faulty: FaultFS) -> None:
     service.start()
-    main, (victim, *others) = main_pid(), some_gpus()
+    main, (victim, *others) = main_pid(), all_gpus()
     faulty.set(hang(victim))
     within(10, f"{victim} stalled", lambda: gpus_in("stalled") == {victim})
     within(10, "its reader in state D", lambda: len(pids("rw-sensors", stuck=True)) == 1)
@@ -315,27 +349,28 @@ def test_a_hanging_gpu_is_stalled_and_the_others_go_on(service: Service, faulty:
 
 def test_restart_and_stop_are_quick_while_readers_hang(service: Service, faulty: FaultFS) -> None:
     service.start()
-    victims = some_gpus()[:2]
+    victims = all_gpus()[:2]
     faulty.set(hang(*victims))
     within(10, "two readers in state D", lambda: len(pids("rw-sensors", stuck=True)) == 2)
+    service.configure(QUICK)
     restart = timed(lambda: run("systemctl", "restart", UNIT))
-    within(10, "stalled again", lambda: gpus_in("stalled") == set(victims))
-    within(10, "two more", lambda: len(pids("rw-sensors", stuck=True)) == 4)
+    within(10, "stalled again", lambda: gpus_in("stalled") >= set(victims))
+    within(10, "two more", lambda: len(pids("rw-sensors", stuck=True)) >= 4)
     time.sleep(1)  # a tick later it still knows of the earlier ones
-    abandoned = metric("readers_abandoned")
+    stuck, abandoned = len(pids("rw-sensors", stuck=True)), metric("readers_abandoned")
     stop = timed(lambda: run("systemctl", "stop", UNIT))
     print(f"restart {restart:.2f} s, stop {stop:.2f} s")
 
     assert restart <= STOPS_SECONDS
     assert stop <= STOPS_SECONDS
     assert (show("ActiveState"), show("Result")) == ("inactive", "success")
-    assert abandoned == 4, "readers of the earlier start are not counted"
+    assert stuck == abandoned, "readers of the earlier start are not counted"
     assert {name for name, _ in processes().values()} == {"rw-sensors"}
 
 
 def test_readers_that_hung_are_gone_when_the_driver_answers(service: Service, faulty: FaultFS) -> None:
     service.start()
-    faulty.set(hang(some_gpus()[0]))
+    faulty.set(hang(all_gpus()[0]))
     within(10, "a reader in state D", lambda: len(pids("rw-sensors", stuck=True)) == 1)
     faulty.release()
 

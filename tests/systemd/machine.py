@@ -104,9 +104,14 @@ def get(path: str) -> tuple[int, str]:
 
 
 def metrics(name: str) -> dict[str, float]:
-    """The series of a metric, by their labels as text; empty when there is none."""
+    """The series of a metric, by their labels as text; empty when there is none.
+
+    Raises:
+        ConnectionError: When the service does not answer, or has nothing to tell yet.
+    """
     status, text = get("/metrics")
-    assert status == 200, text
+    if status != 200:
+        raise ConnectionError(text)
     return {labels: float(value) for found, labels, value in SAMPLE_LINE.findall(text) if found == name}
 
 
@@ -126,6 +131,10 @@ def gpus_in(state: str) -> set[str]:
     }
 
 
+def age() -> float:
+    """How many seconds ago the memory of the GPUs was read."""
+    return metrics("sample_age_seconds")['source="memory"']
+
+
 def fresh() -> bool:
-    """Whether the memory of the GPUs was read within the last two seconds."""
-    return metrics("sample_age_seconds")['source="memory"'] < 2
+    return age() < 2
