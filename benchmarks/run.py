@@ -85,7 +85,9 @@ def main() -> int:
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     bars = sum(figure.bar is not None for figure in figures)
     seconds = time.monotonic() - started
-    print(f"{bars - len(missed)} of {bars} bars reached, {len(unmeasured)} rows not measured, {seconds:.0f} s: {path}")
+    slack = f" with a slack of {SLACK:g}" if arguments.quick else ""
+    reached = f"{bars - len(missed)} of {bars} bars reached{slack}"
+    print(f"{reached}, {len(unmeasured)} rows not measured, {seconds:.0f} s: {path}")
     return 1 if lost or missed else 0
 
 

@@ -44,7 +44,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     mine, plain = interleaved(bench.pick(12, 3), ours, theirs)
     yield Figure(
         NAME,
-        f"first rendering, {GPUS} MI300X in CPX / generate_latest of as many gauges: CPU",
+        f"first rendering, {GPUS} MI300X CPX / generate_latest of as many gauges: CPU",
         mine / plain,
         FIRST_BAR,
         note=f"{mine / 1000:.2f} ms against {plain / 1000:.2f} ms, {series(text)} series, {len(text) >> 10} KiB",
@@ -61,7 +61,7 @@ def again(bench: Bench, view: View) -> Figure:
             first.append(server.cpu_of_scrape())
             second.append(server.cpu_of_scrape())
     one, two = sorted(first)[len(first) // 2], sorted(second)[len(second) // 2]
-    what = f"second scrape of a picture over HTTP / the first, {GPUS} MI300X in CPX: CPU of the server"
+    what = "second scrape of a picture over HTTP / the first: CPU of the server"
     return Figure(NAME, what, two / one, AGAIN_BAR, note=f"{two / 1000:.2f} ms against {one / 1000:.2f} ms, gzip")
 
 

@@ -54,7 +54,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     us, peer = median(ours), median(theirs)
     yield Figure(
         NAME,
-        f"{GPUS} MI300X, scraped every 15 s, our three ticks included: CPU a series / theirs",
+        f"{GPUS} MI300X, every 15 s, our three ticks included: CPU a series / theirs",
         us / peer,
         1.0,
         note=f"{us:.1f} us a series ({series(our_text)}) against {peer:.1f} us ({series(peer_text)})",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from measure import Bench, Figure, Unmeasured, need
 from service import Service, Settings
-from trees import GPUS, ReaderHere, tree
+from trees import ReaderHere, tree
 
 NAME = "syscalls"
 TITLE = "system calls of the reader a tick"
@@ -34,7 +34,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     usual = ticks[len(ticks) // 2]
     yield Figure(
         NAME,
-        f"besides one read of each of {files} files, {GPUS} MI300X, worst of {len(ticks)} ticks",
+        f"calls besides one read of each of {files} files, worst of {len(ticks)} ticks",
         besides[-1],
         BAR,
         unit="",

@@ -32,7 +32,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         theirs = c_loop.finish()
     yield Figure(
         NAME,
-        f"memory and sensors, {GPUS} MI300X, every second, all processes: CPU / C loop",
+        f"whole tick, {GPUS} MI300X, every second, all processes: CPU / C loop",
         median(ours) / median(theirs),
         BAR,
         note=f"{median(ours):.0f} us a second (mean {mean(ours):.0f}; scheduler, pipes, pictures and idle wake-ups"

@@ -28,7 +28,8 @@ def test_a_record_has_at_most_fifty_lines(path):
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
 def test_a_record_is_named_by_its_number_and_title(path):
     assert re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", path.name)
-    assert path.read_text(encoding="utf-8").startswith(f"# {int(path.name[:4])}. ")
+    number, title = path.name[:4], path.read_text(encoding="utf-8").splitlines()[0]
+    assert re.match(rf"# ({number}: |{int(number)}\. )\w", title)
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
