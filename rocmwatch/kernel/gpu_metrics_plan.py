@@ -124,7 +124,7 @@ class Plan(NamedTuple):
         header: The file's first bytes: size and revision, which have to be the same for the plan to fit.
         least: The bytes that it needs.
         unpack: Yields only the numbers that are needed.
-        pick: Puts them into the order of READING; what there is none of picks any number.
+        pick: Puts them into the order of READING; what there is none of picks the first.
         units: Scale, low and high beside each of them; nothing lies between the limits of what there is none of.
         seconds: (place in the reading, number to take when the first choice was not available), both with one unit.
         dies: Which numbers are the clocks of the dies, for revisions that have several.
@@ -164,8 +164,10 @@ def make_plan(
     names = {name for _, name, _ in sources} | {DIES, HBM}
     needed = sorted({field.name: field for field in layout if field.name in names}.values(), key=_offset)
     starts: dict[str, slice] = {}
-    position = 0
+    parts = [(0, "B")]  # a byte of the header: the number to pick for what there is none of
+    position = 1
     for field in needed:
+        parts.append((field.offset, f"{field.count}{field.fmt}"))
         starts[field.name] = slice(position, position + field.count)
         position += field.count
     picks = [0] * len(READING)
@@ -185,7 +187,7 @@ def make_plan(
     return Plan(
         header=raw[:4],
         least=size,
-        unpack=skipping([(field.offset, f"{field.count}{field.fmt}") for field in needed]).unpack_from,
+        unpack=skipping(parts).unpack_from,
         pick=itemgetter(*picks),
         units=tuple(units),
         seconds=tuple(seconds),

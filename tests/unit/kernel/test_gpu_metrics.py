@@ -303,6 +303,11 @@ def test_unknown_attributes_are_stepped_over():
     assert Decoder().decode(mi350()) == Decoder().decode(raw)
 
 
+def test_a_file_without_a_single_attribute_holds_nothing():
+    assert Decoder().decode(attributes()) == (*[None] * 9, ())
+    assert parse_gpu_metrics(attributes()).fields == {}
+
+
 def test_an_attribute_of_no_values_is_none():
     raw = attributes(attribute(0, CELSIUS, *U16), attribute(1, CELSIUS, *U16, 64))
     assert parse_gpu_metrics(raw).fields == {"temperature_mem": 64}
