@@ -57,7 +57,7 @@ class ReaderHere:
     def __exit__(self, *_: object) -> None:
         for mover in self._movers:
             os.close(mover.descriptor)
-        for pci, _, _ in self._gpus:
+        for pci, _card, _wanted in self._gpus:
             self._reader._forget(pci)
 
     def tick(self) -> list[object]:
