@@ -155,7 +155,7 @@ class _Reader:
         self._refuse_extras(event)
         if isinstance(event, yaml.ScalarEvent):
             value = None if _is_nothing(event) else event.value
-            self.assignments.append(Assignment(path, value, line, event.end_mark.line + 1))
+            self.assignments.append(Assignment(path, value, line, _last_line_of(event)))
         elif isinstance(event, yaml.MappingStartEvent):
             self.assignments.append(Assignment(path, {}, line, line))
             self._read_mapping(path)
@@ -199,6 +199,10 @@ class _Reader:
 
 def _line_of(event: Any) -> int:
     return cast("int", event.start_mark.line) + 1
+
+
+def _last_line_of(event: Any) -> int:
+    return cast("int", event.end_mark.line) + 1
 
 
 def _is_nothing(event: Any) -> bool:

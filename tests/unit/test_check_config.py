@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import pytest
-from click.testing import CliRunner, Result
 
 from rocmwatch.commands.check_config import check_config
 from rocmwatch.config import Config, json_schema, parse
 from rocmwatch.observe import config_files
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(check_config, list(arguments))
+class Result(NamedTuple):
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+Run: TypeAlias = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """`run("FILE", "--print")`: what the command does."""
+
+    def call(*arguments: str) -> Result:
+        with pytest.raises(SystemExit) as raised:
+            check_config.main(list(arguments))
+        assert isinstance(raised.value.code, int)
+        return Result(raised.value.code, *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture
@@ -24,12 +43,12 @@ def main(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_good_file_is_ok(main: str) -> None:
+def test_a_good_file_is_ok(main: str, run: Run) -> None:
     result = run(main)
-    assert (0, f"{main}: ok\n", "") == (result.exit_code, result.stdout, result.stderr)
+    assert result == (0, f"{main}: ok\n", "")
 
 
-def test_the_effective_values_can_be_read_back(main: str) -> None:
+def test_the_effective_values_can_be_read_back(main: str, run: Run) -> None:
     result = run(main, "--print")
     assert result.stdout.startswith(f"# {main}: ok\nsampling:\n  interval: 250ms\n")
     assert parse({"printed": result.stdout}) == parse({"file": Path(main).read_text()})
@@ -37,7 +56,7 @@ def test_the_effective_values_can_be_read_back(main: str) -> None:
     assert result.exit_code == 0
 
 
-def test_every_problem_is_a_line_on_stderr_and_the_status_is_78(main: str) -> None:
+def test_every_problem_is_a_line_on_stderr_and_the_status_is_78(main: str, run: Run) -> None:
     Path(main).write_text("log:\n  level: loud\n  colour: red\n")
     result = run(main, "--print")
     assert result.exit_code == 78
@@ -48,19 +67,19 @@ def test_every_problem_is_a_line_on_stderr_and_the_status_is_78(main: str) -> No
     )
 
 
-def test_drop_ins_are_checked_too(main: str) -> None:
+def test_drop_ins_are_checked_too(main: str, run: Run) -> None:
     folder = Path(main).parent / "conf.d"
     folder.mkdir()
     (folder / "a.yaml").write_text("nonsense: 1\n")
     assert run(main).exit_code == 78
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path, run: Run) -> None:
     result = run(str(tmp_path / "absent.yaml"))
     assert (78, f"{tmp_path}/absent.yaml: no such file\n") == (result.exit_code, result.stderr)
 
 
-def test_without_an_argument_it_is_the_default_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_argument_it_is_the_default_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     path = str(tmp_path / "absent.yaml")
     monkeypatch.setattr(config_files, "DEFAULT_PATH", path)
     result = run()
@@ -68,11 +87,11 @@ def test_without_an_argument_it_is_the_default_file(tmp_path: Path, monkeypatch:
     assert parse({"printed": run("--print").stdout}) == Config()
 
 
-def test_the_schema_is_printed_for_editors() -> None:
+def test_the_schema_is_printed_for_editors(run: Run) -> None:
     result = run("--schema")
     assert (0, json_schema()) == (result.exit_code, json.loads(result.stdout))
 
 
-def test_the_file_in_docs_is_its_output_to_the_byte() -> None:
+def test_the_file_in_docs_is_its_output_to_the_byte(run: Run) -> None:
     docs = Path(__file__).resolve().parents[2] / "docs" / "config.schema.json"
     assert docs.read_text() == run("--schema").stdout
