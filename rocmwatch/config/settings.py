@@ -137,7 +137,7 @@ class Log(Section):
         default="auto",
         description=(
             "console is for people, json for collectors, journal for systemd's journal; "
-            "auto chooses by where the log goes."
+            "auto is journal when standard error goes there, else console."
         ),
     )
 
