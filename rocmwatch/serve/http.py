@@ -154,4 +154,5 @@ class Server(cheroot.HTTPServer):
     def error_log(self, msg: str = "", level: int = 20, traceback: bool = False) -> None:  # noqa: FBT001, FBT002
         """Into the log of the daemon."""
         if level >= _LOG_FROM:
-            _log.error("http.failed", message=msg, exc_info=traceback)
+            with suppress(Exception):  # a worker that dies of a full disk under the log takes cheroot's server with it
+                _log.error("http.failed", message=msg, exc_info=traceback)

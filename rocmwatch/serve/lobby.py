@@ -43,7 +43,7 @@ class Connection(Protocol):
         """Send what the kernel takes of the answer; True when nothing is left. OSError: the client is gone."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close it; no error is raised."""
 
 
 class _Guest:
@@ -96,6 +96,8 @@ class Lobby:
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll = select.epoll()
         self._stopping = False
+        self._open = threading.Lock()  # held to write to the eventfd, and to close it
+        self._closed = False
         self._over = threading.Event()
         self._over.set()
         listener.settimeout(0)
@@ -104,8 +106,12 @@ class Lobby:
 
     def put(self, connection: Connection) -> None:
         """Take a connection back from a worker; each one has to come back. Workers call it."""
-        self._returned.append(connection)
-        os.eventfd_write(self._wake, 1)
+        with self._open:
+            if self._closed:  # the number of the eventfd may be someone else's by now
+                connection.close()
+                return
+            self._returned.append(connection)
+            os.eventfd_write(self._wake, 1)
 
     def stop(self) -> None:
         """End `run` and wait for its end."""
@@ -115,14 +121,15 @@ class Lobby:
 
     def close(self) -> None:
         """Close every connection, the listener, and what the lobby itself holds."""
+        with self._open:
+            self._closed = True
+            os.close(self._wake)
         for guest in list(self._guests.values()):
             self._dismiss(guest)
-        while self._returned:
-            with suppress(OSError):
-                self._returned.popleft().close()
+        for connection in self._returned:
+            connection.close()
         self._listener.close()
         self._epoll.close()
-        os.close(self._wake)
 
     def run(self, _expiration_interval: float) -> None:
         """Look after the guests until `stop`."""
@@ -160,7 +167,7 @@ class Lobby:
                 sock, address = self._listener.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            except OSError:  # no descriptor left: those who have waited longest make room
+            except OSError:  # no descriptor left, most likely: those who have waited longest make room
                 if not self._guests:
                     time.sleep(0.05)
                 for guest in list(self._guests.values())[:16]:
@@ -171,9 +178,7 @@ class Lobby:
                 continue
             sock.settimeout(0)
             guest = _Guest(sock, address[:2], None)
-            self._admit(
-                guest, self._look_for_head, REQUEST_SECONDS, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
-            )
+            self._await_request(guest, REQUEST_SECONDS)
 
     def _admit(self, guest: _Guest, look: Callable[[_Guest], None], seconds: float, events: int) -> None:
         if len(self._guests) + self._busy >= MOST_CONNECTIONS and self._guests:
@@ -181,8 +186,8 @@ class Lobby:
         guest.look = look
         self._set_deadline(guest, seconds)
         fd = guest.sock.fileno()
-        self._guests[fd] = guest
         self._epoll.register(fd, events)
+        self._guests[fd] = guest
 
     def _set_deadline(self, guest: _Guest, seconds: float) -> None:
         guest.deadline = time.monotonic() + seconds
@@ -190,14 +195,13 @@ class Lobby:
 
     def _release(self, guest: _Guest) -> None:
         fd = guest.sock.fileno()
-        self._epoll.unregister(fd)
         del self._guests[fd]
+        self._epoll.unregister(fd)
 
     def _dismiss(self, guest: _Guest) -> None:
         self._release(guest)
-        with suppress(OSError):
-            if guest.connection is not None:
-                guest.connection.close()
+        if guest.connection is not None:
+            guest.connection.close()
         guest.sock.close()
 
     def _expire(self, now: float) -> None:
@@ -230,15 +234,15 @@ class Lobby:
             if not connection.send_rest():
                 self._admit(guest, self._look_for_room, ANSWER_SECONDS, select.EPOLLOUT)
             elif connection.keep:
-                self._await_request(guest)
+                self._await_request(guest, IDLE_SECONDS)
             else:
                 self._part(guest)
-        except OSError:
-            with suppress(OSError):
-                connection.close()
+        except OSError:  # the client is gone
+            connection.close()
 
-    def _await_request(self, guest: _Guest) -> None:
-        self._admit(guest, self._look_for_head, IDLE_SECONDS, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
+    def _await_request(self, guest: _Guest, seconds: float) -> None:
+        # edge-triggered: bytes that were looked at and left in the socket are not reported again
+        self._admit(guest, self._look_for_head, seconds, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
 
     def _part(self, guest: _Guest) -> None:
         """Let the client read to the end: a close with unread bytes of it would reset what it has not read yet."""

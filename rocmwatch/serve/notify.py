@@ -7,16 +7,23 @@ import time
 
 import sdnotify
 
+PATIENCE_SECONDS = 0.5  # a systemd that does not listen must not hold up whoever tells it something
+
 
 class Supervisor:
-    """The service manager that started us, if one did."""
+    """The service manager that started us, if one did.
+
+    Attributes:
+        watchdog_seconds: How long it waits for a sign of life; `None` when it does not.
+    """
 
     def __init__(self) -> None:
-        """Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID."""
-        self._notifier = sdnotify.SystemdNotifier() if os.environ.get("NOTIFY_SOCKET") else None
-        mine = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
-        microseconds = os.environ.get("WATCHDOG_USEC", "") if mine else ""
-        self.watchdog_seconds = int(microseconds) / 1e6 if microseconds.isdigit() else None
+        """Takes NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID out of the environment: they are for nobody below us."""
+        self._notifier = _connected() if os.environ.get("NOTIFY_SOCKET") else None
+        mine = os.environ.pop("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        microseconds = os.environ.pop("WATCHDOG_USEC", "")
+        self.watchdog_seconds = int(microseconds) / 1e6 if mine and microseconds.isdecimal() else None
+        os.environ.pop("NOTIFY_SOCKET", None)
 
     def ready(self, status: str) -> None:
         """The first tick is done, or a reload is over."""
@@ -41,3 +48,10 @@ class Supervisor:
     def _tell(self, text: str) -> None:
         if self._notifier is not None:
             self._notifier.notify(text)
+
+
+def _connected() -> sdnotify.SystemdNotifier:
+    notifier = sdnotify.SystemdNotifier()
+    if notifier.socket is not None:
+        notifier.socket.settimeout(PATIENCE_SECONDS)
+    return notifier

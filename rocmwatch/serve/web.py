@@ -9,6 +9,7 @@ import threading
 from rocmwatch.errors import RocmwatchError
 from rocmwatch.serve.http import Server
 from rocmwatch.serve.routes import Application, Clock, Current, Reload
+from rocmwatch.serve.wording import printable
 
 _BACKLOG = 128
 _ADVICE = {
@@ -65,9 +66,10 @@ class WebServer:
         """
         try:
             listener = _listen(self._host, self._port)
-        except OSError as error:
-            advice = _ADVICE.get(error.errno or 0, f"{error.strerror or error}: {_OTHERWISE}")
-            where = _address_text(self._host, self._port)
+        except (OSError, ValueError) as error:  # ValueError: no name could look like this
+            known = _ADVICE.get(error.errno or 0) if isinstance(error, OSError) else None
+            advice = known or f"{getattr(error, 'strerror', None) or error}: {_OTHERWISE}"
+            where = printable(_address_text(self._host, self._port))
             raise RocmwatchError(f"cannot listen on {where}: {advice}") from error
         self._port = listener.getsockname()[1]
         self._server = Server(listener, self._application)
