@@ -99,7 +99,7 @@ def _add_pci(tree: Tree, model: Model, place: Place) -> None:
         d3cold_allowed="1",
         driver_override="(null)",
     )
-    add_power(tree, place.device, control="on", enabled="forbidden")
+    add_power(tree, place.device, control="on", enabled="forbidden", status="active")
     tree.files[f"{place.device}/config"] = bytes.fromhex("0210") + model.device_id.to_bytes(2, "little") + bytes(60)
     tree.files[f"{place.device}/remove"] = b""
     tree.files[f"{place.device}/reset"] = b""
@@ -111,17 +111,22 @@ def _cpulist(model: Model, place: Place) -> str:
     return f"{first}-{first + model.host.cores - 1}"
 
 
-def add_power(tree: Tree, folder: str, *, control: str = "auto", enabled: str = "disabled", status: str = "") -> None:
-    """Adds `power/` of a device. Without a status it is one that is active when runtime PM is off, as most are."""
+def add_power(tree: Tree, folder: str, *, control: str, enabled: str, status: str) -> None:
+    """Adds `power/` of a device that the kernel could put to sleep."""
     tree.text(
         f"{folder}/power",
         control=control,
         runtime_enabled=enabled,
-        runtime_status=status or ("active" if control == "on" else "unsupported"),
+        runtime_status=status,
         runtime_active_time="0",
         runtime_suspended_time="0",
         runtime_usage="0",
     )
+
+
+def add_no_power(tree: Tree, folder: str) -> None:
+    """Adds `power/` of a device that is none of its own to the power management."""
+    tree.text(f"{folder}/power", control="auto", runtime_status="unsupported")
 
 
 def _add_memory_and_identity(tree: Tree, model: Model, place: Place) -> None:
@@ -159,7 +164,7 @@ def _add_hwmon(tree: Tree, model: Model, place: Place) -> None:
     tree.links[f"{folder}/device"] = place.device
     tree.links[f"{folder}/subsystem"] = "sys/class/hwmon"
     tree.links[f"sys/class/hwmon/{folder.rsplit('/', 1)[1]}"] = folder
-    add_power(tree, folder)
+    add_no_power(tree, folder)
     for sensor in model.sensors:
         tree.text(folder, **{f"temp{sensor.number}_label": sensor.label})
         for limit, celsius in sensor.limits_celsius:

@@ -18,6 +18,8 @@ from rocmwatch.kernel.gpu_metrics_layouts import (
 
 Value = int | None | Sequence[int | None]
 
+_ATTRIBUTES = {attribute.name: attribute for attribute in ATTRIBUTE_TABLE}
+
 
 def encode(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
     """The bytes of the file.
@@ -46,15 +48,12 @@ def encode(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
 def _attributes(fields: Mapping[str, Value]) -> bytes:
     """Revision 1.9: each attribute behind a word that says its unit, type, number and count; nothing is aligned."""
     body = bytearray()
-    count = 0
-    for attribute in ATTRIBUTE_TABLE:
-        if attribute.name in fields:
-            kind = ATTRIBUTE_TYPES.index(attribute.fmt)
-            body += struct.pack("<Q", attribute.unit << 24 | kind << 20 | attribute.number << 10 | attribute.count)
-            numbers = _numbers(fields[attribute.name], attribute.fmt, attribute.count)
-            body += _array(attribute.fmt, attribute.count).pack(*numbers)
-            count += 1
-    return struct.pack("<HBBi", 8 + len(body), *ATTRIBUTE_REVISION, count) + body
+    for attribute in sorted(_ATTRIBUTES[name] for name in fields):
+        kind = ATTRIBUTE_TYPES.index(attribute.fmt)
+        body += struct.pack("<Q", attribute.unit << 24 | kind << 20 | attribute.number << 10 | attribute.count)
+        numbers = _numbers(fields[attribute.name], attribute.fmt, attribute.count)
+        body += _array(attribute.fmt, attribute.count).pack(*numbers)
+    return struct.pack("<HBBi", 8 + len(body), *ATTRIBUTE_REVISION, len(fields)) + body
 
 
 def _numbers(value: Value, fmt: str, count: int) -> list[int]:

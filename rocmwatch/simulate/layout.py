@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocmwatch.simulate.device_files import add_power, add_still_files
+from rocmwatch.simulate.device_files import add_no_power, add_power, add_still_files
 from rocmwatch.simulate.models import Model
 from rocmwatch.simulate.places import DrmDevice, Place
 from rocmwatch.simulate.tree import Tree
@@ -58,7 +58,7 @@ def _add_gpu(tree: Tree, model: Model, gpu: Place) -> None:
     slot = gpu.bridge.rsplit("/", 1)[1]
     tree.text(gpu.bridge, **{"class": "0x060400"}, vendor="0x1022", device="0x14ab", numa_node=str(gpu.numa_node))
     tree.text(gpu.bridge, uevent=f"DRIVER=pcieport\nPCI_CLASS=60400\nPCI_ID=1022:14AB\nPCI_SLOT_NAME={slot}")
-    add_power(tree, gpu.bridge, enabled="enabled", status="active")
+    add_power(tree, gpu.bridge, control="auto", enabled="enabled", status="active")
     add_still_files(tree, model, gpu)
     tree.links[f"{gpu.device}/driver"] = _DRIVER
     tree.links[f"{_DRIVER}/{gpu.pci}"] = gpu.device
@@ -79,7 +79,6 @@ def _add_drm(tree: Tree, device: DrmDevice) -> None:
     ):
         folder = f"{device.path}/drm/{name}"
         tree.text(folder, dev=f"226:{minor}", uevent=f"MAJOR=226\nMINOR={minor}\nDEVNAME=dri/{name}\nDEVTYPE=drm_minor")
-        add_power(tree, folder)
         tree.links[f"{folder}/device"] = device.path
         tree.links[f"{folder}/subsystem"] = "sys/class/drm"
         tree.links[f"sys/class/drm/{name}"] = folder
@@ -94,7 +93,7 @@ def _add_platform_device(tree: Tree, device: DrmDevice) -> None:
     """A partition's DRM device: no PCI, no driver link, no memory files, no sensors."""
     name = device.path.rsplit("/", 1)[1]
     tree.text(device.path, uevent=f"MODALIAS=platform:{name}", modalias=f"platform:{name}", driver_override="(null)")
-    add_power(tree, device.path)
+    add_no_power(tree, device.path)
     _put_on_bus(tree, "platform", device.path)
     _add_drm(tree, device)
     tree.text(f"{DEBUGFS}/dri/{name}", name=f"amdgpu_xcp_drm dev={name} unique={name}")
@@ -107,7 +106,7 @@ def _add_bmc(tree: Tree) -> None:
     driver = "sys/bus/pci/drivers/ast"
     tree.text(_BMC, **{"class": "0x030000"}, vendor="0x1a03", device="0x2000", numa_node="0")
     tree.text(_BMC, uevent=f"DRIVER=ast\nPCI_CLASS=30000\nPCI_ID=1A03:2000\nPCI_SLOT_NAME={slot}")
-    add_power(tree, _BMC, control="on", enabled="forbidden")
+    add_power(tree, _BMC, control="on", enabled="forbidden", status="active")
     tree.links[f"{_BMC}/driver"] = driver
     tree.links[f"{driver}/{slot}"] = _BMC
     _put_on_bus(tree, "pci", _BMC)

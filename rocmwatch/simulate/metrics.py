@@ -9,7 +9,7 @@ from rocmwatch.simulate.models import Model
 from rocmwatch.simulate.motion import UPTIME_SECONDS, State
 
 _ENERGY_UNIT_JOULES = 2.0**-16  # 15.259 uJ
-_ACTIVITY_PER_SECOND = 10_000  # the accumulators' unit is the firmware's own; only their growth says something
+_ACTIVITY_PER_SECOND = 100_000  # the accumulators' unit is the firmware's own; only their growth says something
 
 Fields = dict[str, Value]
 

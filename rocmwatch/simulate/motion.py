@@ -140,7 +140,8 @@ def healthy(model: Model, seed: int, index: int, seconds: float) -> State:
     total = {"vram": model.vram_total_bytes, "gtt": model.gtt_total_bytes}
     held[model.pool] += _engine_bytes(course, total[model.pool] - held[model.pool], seconds)
     if model.pool == "vram":
-        held["gtt"] += (1536 if course.load_at <= seconds < course.serve_at else 96) * MIB
+        staging = 1536 if course.load_at <= seconds < course.serve_at else 96 + int(64 * work)
+        held["gtt"] += staging * MIB
     free = model.vram_total_bytes - held["vram"]
     crumbs = tuple(int(5 * draw(seed, index, order, held["vram"] >> 26)) for order in range(13))
     range_watts = 0.92 * model.power_cap_watts - model.power_idle_watts

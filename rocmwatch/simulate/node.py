@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from rocmwatch.errors import RocmwatchError
 from rocmwatch.simulate.device_files import moving_files, table_text
 from rocmwatch.simulate.layout import DEBUGFS, add_node, table_path
-from rocmwatch.simulate.live_file import LiveFile, replace_file
+from rocmwatch.simulate.live_file import GRACE_SECONDS, LiveFile, replace_file
 from rocmwatch.simulate.models import MODELS
 from rocmwatch.simulate.motion import SCENARIOS, UPTIME_SECONDS, State
 from rocmwatch.simulate.places import Place, places
@@ -109,7 +109,11 @@ class SimulatedNode:
             raise ValueError("a node that was created moves forwards; nothing else does")
         self.seconds += seconds
         self.states = self._at(self.seconds)
-        for file, text in zip(self._files, self._texts(), strict=True):
+        changes = list(zip(self._files, self._texts(), strict=True))
+        grew = [file for file, text in changes if file.make_room(text)]
+        if grew:
+            time.sleep(GRACE_SECONDS)
+        for file, text in changes:
             file.write(text)
         for path, text in self._tables():
             if text != self._shown[path]:
