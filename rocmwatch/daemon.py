@@ -1,7 +1,8 @@
 """The wiring of `rocmwatch run`: the jobs, the signals, reload, and what systemd is told. No thought, no reading.
 
-The main thread waits for signals. One thread ticks (APScheduler), one feeds systemd's watchdog as long as ticks are
-fresh, the web server has its own. A tick is one snapshot; everybody else reads what was published last.
+The main thread waits for signals and does nothing else, so that it can always end. One thread ticks (APScheduler), one
+feeds systemd's watchdog as long as ticks are fresh, the web server has its own, and so has a reload. A tick is one
+snapshot; everybody else reads what was published last.
 """
 
 from __future__ import annotations
@@ -9,20 +10,17 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import traceback
 from dataclasses import replace
 from datetime import timezone
-from typing import NamedTuple
 
-import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from rocmwatch.config import Config, problems_with_watchdog
 from rocmwatch.errors import ConfigError, LauncherLost, RocmwatchError
 from rocmwatch.judge.edges import edges
-from rocmwatch.model import GpuState, Snapshot
-from rocmwatch.observe.clock import SystemClock
+from rocmwatch.model import GpuState, Snapshot, View
+from rocmwatch.observe.clock import Clock, SystemClock
 from rocmwatch.observe.config_files import load
 from rocmwatch.observe.sampler import Pace
 from rocmwatch.picture import Publisher, Studio
@@ -32,10 +30,11 @@ from rocmwatch.serve.web import WebServer
 
 EXIT_FAILED = 1
 EXIT_CONFIG = 78  # EX_CONFIG: the unit does not restart on it
-CLOCK_LOOK_SECONDS = 5
+CLOCK_LOOK_SECONDS = 5.0
 CLOCK_STEP_SECONDS = 2.0
 STATUS_SECONDS = 10.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_TICK, _HEARTBEAT = "tick", "heartbeat"
 
 
 def pace_of(config: Config) -> Pace:
@@ -49,33 +48,32 @@ def pace_of(config: Config) -> Pace:
     )
 
 
-class Loaded(NamedTuple):
-    """A configuration and when it was read, Unix seconds."""
-
-    config: Config
-    at: float
-    reload_successful: bool
-
-
 class Daemon:
     """One run of the service."""
 
-    def __init__(self, config_path: str, root: str) -> None:
+    def __init__(self, config_path: str, root: str, clock: Clock | None = None) -> None:
         self._config_path = config_path
         self._root = root
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self._supervisor = Supervisor()
+        self._beat_seconds = self._supervisor.watchdog_seconds / 3 if self._supervisor.watchdog_seconds else None
         self._publisher = Publisher()
-        self._lock = threading.Lock()  # around taking and publishing: there is one writer at a time
+        self._publishing = threading.Lock()
+        self._reloading = threading.Lock()
+        self._reload_wanted = threading.Event()
         self._scheduler = BackgroundScheduler(
             timezone=timezone.utc,
-            executors={"default": ThreadPoolExecutor(1), "heartbeat": ThreadPoolExecutor(1)},
+            executors={"default": ThreadPoolExecutor(1), _HEARTBEAT: ThreadPoolExecutor(1)},
             job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
         )
-        self._log = structlog.get_logger()
+        self._log = log.get_logger()
+        self._ready = False
         self._ticked_at = self._clock.monotonic()
-        self._failure: str | None = None
-        self._loaded: Loaded
+        self._tick_error = ""
+        self._failure = ""
+        self._config: Config
+        self._config_loaded_at = 0.0
+        self._reload_successful = True
         self._studio: Studio
 
     def run(self) -> int:
@@ -84,103 +82,98 @@ class Daemon:
             config = self._load()
         except ConfigError as error:
             log.configure("info", "auto")
-            for problem in error.problems:
-                self._log.error("config.refused", problem=problem)
+            self._log_problems(error)
             return EXIT_CONFIG
-        self._loaded = Loaded(config, self._clock.unix(), reload_successful=True)
         log.configure(config.log.level, config.log.format)
-        self._studio = Studio(self._root, pace_of(config), runtime_folder=os.environ.get("RUNTIME_DIRECTORY"))
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # after the launcher began: it must not inherit this
+        self._config, self._config_loaded_at = config, self._clock.unix()
         listen = config.exporter.listen
-        web = WebServer(
-            listen.host,
-            listen.port,
-            self._publisher.current,
-            self._clock.unix,
-            self.reload if config.exporter.reload else None,
-        )
+        reload = self.reload if config.exporter.reload else None
+        web = WebServer(listen.host, listen.port, self._publisher.current, self._clock.unix, reload)
         try:
+            self._studio = Studio(self._root, pace_of(config), runtime_folder=_runtime_folder(), clock=self._clock)
+            signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # after the launcher began: it must not inherit this
             web.start()
-            self._tick()
-        except RocmwatchError as error:
+        except (RocmwatchError, OSError) as error:
             self._log.error("service.failed", reason=str(error))
             return EXIT_FAILED
+        self._log.info("service.listening", address=listen.host or "*", port=web.port, root=self._root or None)
+        threading.Thread(target=self._reload_on_demand, name="reload", daemon=True).start()
         self._start_jobs()
-        self._supervisor.ready(self._status())
-        self._log.info("service.started", listen=listen.host or "*", port=web.port, root=self._root or None)
         self._obey_signals()
         self._supervisor.stopping()
         web.stop()
-        self._log.info("service.stopped", reason=self._failure)
-        return EXIT_FAILED if self._failure else 0
+        if self._failure:
+            self._log.error("service.failed", reason=self._failure)
+            return EXIT_FAILED
+        self._log.info("service.stopped")
+        return 0
+
+    # The configuration
 
     def reload(self) -> bool:
         """Reads the configuration anew; a bad one changes nothing but a metric. Returns whether it was accepted."""
-        self._supervisor.reloading()
-        try:
-            config = self._load()
-        except ConfigError as error:
-            for problem in error.problems:
-                self._log.error("config.refused", problem=problem, hint="the last good configuration stays in force")
-            self._put_in_force(self._loaded._replace(reload_successful=False))
-            accepted = False
-        else:
-            for key in ("listen", "reload"):
-                if getattr(config.exporter, key) != getattr(self._loaded.config.exporter, key):
-                    self._log.warning("config.needs_restart", key=f"exporter.{key}")
-            log.configure(config.log.level, config.log.format)
-            self._put_in_force(Loaded(config, self._clock.unix(), reload_successful=True))
-            self._pace_jobs()
-            self._log.info("config.reloaded", path=self._config_path)
-            accepted = True
-        self._supervisor.ready(self._status())
-        return accepted
+        with self._reloading:
+            if self._ready:
+                self._supervisor.reloading()
+            try:
+                config = self._load()
+            except ConfigError as error:
+                self._log_problems(error, hint="the last good configuration stays in force")
+                self._reload_successful = False
+            else:
+                self._put_in_force(config)
+                self._reload_successful = True
+            with self._publishing:
+                view = self._publisher.current()
+                if view is not None:
+                    self._publish(view)
+            if self._ready:
+                self._supervisor.ready(self._status())
+            return self._reload_successful
+
+    def _reload_on_demand(self) -> None:
+        while self._reload_wanted.wait():
+            self._reload_wanted.clear()
+            self.reload()
 
     def _load(self) -> Config:
         config = load(self._config_path)
         if self._supervisor.watchdog_seconds:
             problems = problems_with_watchdog(config, self._supervisor.watchdog_seconds)
             if problems:
-                raise ConfigError(problems)
+                raise ConfigError(tuple(f"{self._config_path}: {problem}" for problem in problems))
         return config
 
-    def _put_in_force(self, loaded: Loaded) -> None:
-        with self._lock:
-            self._loaded = loaded
-            self._studio.sampler.pace = pace_of(loaded.config)
-            view = self._publisher.current()
-            if view is not None:
-                self._publisher.publish(
-                    replace(view, config_loaded_at=loaded.at, config_last_reload_successful=loaded.reload_successful)
-                )
+    def _log_problems(self, error: ConfigError, **facts: str) -> None:
+        for problem in error.problems:
+            self._log.error("config.refused", problem=problem, **facts)
+
+    def _put_in_force(self, config: Config) -> None:
+        before, self._config, self._config_loaded_at = self._config, config, self._clock.unix()
+        self._studio.sampler.pace = pace_of(config)
+        if config.sampling.interval_seconds != before.sampling.interval_seconds:  # else many reloads starve the ticks
+            self._reschedule(_TICK)
+        log.configure(config.log.level, config.log.format)
+        self._log.info("config.reloaded", path=self._config_path)
+        for key in ("listen", "reload"):
+            if getattr(config.exporter, key) != getattr(before.exporter, key):
+                self._log.warning("config.needs_restart", key=f"exporter.{key}")
 
     # Jobs
 
     def _start_jobs(self) -> None:
-        self._scheduler.add_job(self._tick_job, "interval", seconds=1, id="tick")
-        self._scheduler.add_job(self._heartbeat, "interval", seconds=1, id="heartbeat", executor="heartbeat")
-        self._pace_jobs()
+        self._scheduler.add_job(self._tick_job)  # at once
+        for job, name, executor in ((self._tick_job, _TICK, "default"), (self._heartbeat, _HEARTBEAT, _HEARTBEAT)):
+            self._scheduler.add_job(job, "interval", seconds=self._every(name), id=name, executor=executor)
         self._scheduler.start()
 
-    def _pace_jobs(self) -> None:
-        """From now on, at the pace that is in force."""
-        watchdog = self._supervisor.watchdog_seconds
-        interval = self._loaded.config.sampling.interval_seconds
-        self._scheduler.reschedule_job("tick", trigger="interval", seconds=interval)
-        self._scheduler.reschedule_job(
-            "heartbeat", trigger="interval", seconds=watchdog / 3 if watchdog else STATUS_SECONDS
-        )
+    def _every(self, name: str) -> float:
+        """Seconds between two runs of a job."""
+        return self._config.sampling.interval_seconds if name == _TICK else self._beat_seconds or STATUS_SECONDS
 
-    def _tick(self) -> None:
-        with self._lock:
-            before = self._publisher.current()
-            view = self._studio.take(
-                config_loaded_at=self._loaded.at, config_last_reload_successful=self._loaded.reload_successful
-            )
-            self._publisher.publish(view)
-        self._ticked_at = self._clock.monotonic()
-        for edge in edges(before.snapshot if before else None, view.snapshot):
-            getattr(self._log, edge.level)(edge.event, **edge.facts)
+    def _reschedule(self, name: str) -> None:
+        """Counts the job's time anew, from now."""
+        self._scheduler.reschedule_job(name, trigger="interval", seconds=self._every(name))
 
     def _tick_job(self) -> None:
         try:
@@ -188,34 +181,67 @@ class Daemon:
         except LauncherLost as error:
             self._fail(str(error))
         except Exception as error:  # noqa: BLE001  # the one place that keeps a bug in a tick from ending all ticks
-            self._log.error("tick.failed", error=repr(error), traceback=traceback.format_exc())
+            if repr(error) != self._tick_error:
+                self._log.error("tick.failed", error=repr(error), exc_info=True)
+            self._tick_error = repr(error)
+        else:
+            if self._tick_error:
+                self._log.info("tick.recovered")
+            self._tick_error = ""
+
+    def _tick(self) -> None:
+        before = self._publisher.current()
+        view = self._studio.take(config_loaded_at=self._config_loaded_at)
+        with self._publishing:
+            self._publish(view)
+        self._ticked_at = self._clock.monotonic()
+        for edge in edges(before.snapshot if before else None, view.snapshot):
+            getattr(self._log, edge.level)(edge.event, **edge.facts)
+        if not self._ready:
+            self._ready = True
+            self._supervisor.ready(self._status())
+            self._log.info("service.started", gpus=len(view.snapshot.gpus))
+
+    def _publish(self, view: View) -> None:
+        """With what is true of the configuration now: a reload may have been quicker than the tick."""
+        at, successful = self._config_loaded_at, self._reload_successful
+        self._publisher.publish(replace(view, config_loaded_at=at, config_last_reload_successful=successful))
 
     def _heartbeat(self) -> None:
-        limit = max(self._supervisor.watchdog_seconds or 0, 3 * self._loaded.config.sampling.interval_seconds)
-        if self._clock.monotonic() - self._ticked_at < limit:
+        if self._clock.monotonic() - self._ticked_at < self._patience_seconds():
             self._supervisor.alive(self._status())
         else:
             self._supervisor.status(self._status())  # no tick came through: systemd may do what it does
 
+    def _patience_seconds(self) -> float:
+        """How old the last tick may be: three ticks, or one that meets a GPU that hangs after the other."""
+        sampling = self._config.sampling
+        view = self._publisher.current()
+        subjects = 1 + (len(view.snapshot.gpus) if view else 0)
+        slowest = sampling.interval_seconds + 2 * subjects * sampling.deadline_seconds
+        return max(self._supervisor.watchdog_seconds or 0, 3 * sampling.interval_seconds, slowest)
+
     def _status(self) -> str:
         view = self._publisher.current()
         age = self._clock.monotonic() - self._ticked_at
-        return f"{gpus_in_words(view.snapshot) if view else 'no tick yet'}; last tick {age:.1f} s ago"
+        return f"{gpus_in_words(view.snapshot)}; last tick {age:.1f} s ago" if view else "the first tick is under way"
 
     # Signals
 
     def _obey_signals(self) -> None:
+        look_seconds = min(CLOCK_LOOK_SECONDS, self._every(_HEARTBEAT) / 2)
         offset = self._clock.unix() - self._clock.monotonic()
         while True:
-            received = signal.sigtimedwait(_SIGNALS, CLOCK_LOOK_SECONDS)
+            received = signal.sigtimedwait(_SIGNALS, look_seconds)
             if received is not None and received.si_signo != signal.SIGHUP:
                 return
             if received is not None:
-                self.reload()
+                self._reload_wanted.set()
             now = self._clock.unix() - self._clock.monotonic()
             if abs(now - offset) > CLOCK_STEP_SECONDS:  # the scheduler goes by the wall clock, and would wait for it
                 self._log.warning("clock.stepped", seconds=round(now - offset, 1))
-                self._pace_jobs()
+                self._reschedule(_TICK)
+                self._reschedule(_HEARTBEAT)
                 offset = now
 
     def _fail(self, reason: str) -> None:
@@ -230,3 +256,8 @@ def gpus_in_words(snapshot: Snapshot) -> str:
     odd = [f"{states.count(state)} {state.value}" for state in GpuState if state is not GpuState.ACTIVE]
     odd = [text for text in odd if not text.startswith("0 ")]
     return f"{count} ({', '.join(odd)})" if odd else count
+
+
+def _runtime_folder() -> str | None:
+    """What the unit's RuntimeDirectory= makes; the first, should a drop-in add others."""
+    return os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0] or None

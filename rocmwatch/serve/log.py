@@ -41,6 +41,7 @@ _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _COLORS = {"debug": "\033[2m", "warning": "\033[33m", "error": "\033[1;31m"}
 _PLAIN = "\033[0m"
+get_logger = structlog.get_logger
 _TRACEBACK = "exception"  # the key under which structlog puts it
 
 
@@ -57,13 +58,13 @@ def configure(level: str, form: str, *, stream: TextIO | None = None, journal: s
     sink = _Sink(stream or sys.stderr, journal)
     if form == "auto":
         form = "journal" if _goes_to_the_journal() else "console"
-    last: list[Any] = {
+    renderers: dict[str, list[Any]] = {
         "journal": [journal_datagram],
         "json": [structlog.processors.TimeStamper(fmt="iso", utc=True), structlog.processors.JSONRenderer()],
         "console": [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), ConsoleLine(colors=sink.has_colors())],
-    }[form]
+    }
     structlog.configure(
-        processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, *last],
+        processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, *renderers[form]],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=lambda *_: sink,
         cache_logger_on_first_use=False,  # a reload may change the level
@@ -96,7 +97,7 @@ def journal_datagram(_logger: object, _method: str, event: MutableMapping[str, A
 
 
 class _Sink:
-    """Takes what was rendered: lines as text, datagrams as bytes. One object, so that a reload can swap the renderer."""
+    """Takes what was rendered: lines as text, datagrams as bytes; so a reload swaps the renderer and nothing else."""
 
     def __init__(self, stream: TextIO | None, journal: str) -> None:
         self._stream = stream
