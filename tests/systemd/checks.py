@@ -84,7 +84,6 @@ class Service:
         """As freshly installed, and not running."""
         with suppress(AssertionError):
             run("systemctl", "stop", UNIT)
-        run("systemctl", "disable", UNIT)
         machine.CONFIG.unlink(missing_ok=True)
         shutil.rmtree(machine.DROP_INS, ignore_errors=True)
         run("systemctl", "daemon-reload")
@@ -96,7 +95,6 @@ class Service:
 def service() -> Iterator[Service]:
     """The service with quick ticks, not started and without a node."""
     service = Service()
-    service.clean()
     service.configure(QUICK)
     yield service
     service.clean()
@@ -151,11 +149,14 @@ def test_installing_makes_a_user_without_a_shell_and_the_folders() -> None:
     assert [stat.S_IMODE(os.stat(folder).st_mode) for folder in folders] == [0o755] * 3
 
 
-def test_enabling_starts_it_at_boot(service: Service) -> None:
+def test_enabling_starts_it_at_boot() -> None:
     run("systemctl", "enable", UNIT)
+    enabled = run("systemctl", "is-enabled", UNIT)
+    wanted = run("systemctl", "show", "--value", "-p", "Wants", "multi-user.target").split()
+    run("systemctl", "disable", UNIT)
 
-    assert run("systemctl", "is-enabled", UNIT) == "enabled\n"
-    assert UNIT in run("systemctl", "show", "--value", "-p", "Wants", "multi-user.target").split()
+    assert enabled == "enabled\n"
+    assert UNIT in wanted
 
 
 # Starting ------------------------------------------------------------------------------------------------------------
