@@ -262,8 +262,8 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "gpu_clock_limit_hertz",
         Kind.GAUGE,
-        "The highest level that the driver offers for a clock at the moment; a lowered one shows that someone, or the "
-        "power management, holds the clock down.",
+        "The highest level that the driver lists for a clock. Compare with gpu_clock_hertz under load: far below it, "
+        "something holds the clock down (power, temperature, or a person).",
         (*_GPU, "clock"),
         series.each_key(lambda reading: reading.limits.clocks_hertz, "clock"),
     ),

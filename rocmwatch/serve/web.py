@@ -11,7 +11,7 @@ from rocmwatch.serve.http import Server
 from rocmwatch.serve.routes import Application, Clock, Current, Reload
 from rocmwatch.serve.wording import printable
 
-_BACKLOG = 128
+_BACKLOG = 512  # what arrives between two looks; beyond it, a client waits a second to try again
 _ADVICE = {
     errno.EADDRINUSE: "the port is in use, perhaps by another rocmwatch: end that, or set exporter.listen to another",
     errno.EACCES: "not permitted: set exporter.listen to a port above 1023",
