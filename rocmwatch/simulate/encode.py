@@ -5,15 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from rocmwatch.kernel.gpu_metrics_layouts import (
     ATTRIBUTE_REVISION,
     ATTRIBUTE_TABLE,
     ATTRIBUTE_TYPES,
+    HEADER_BYTES,
     LAYOUTS,
     SIZES,
     WIDTHS,
-    LayoutField,
 )
 
 Value = int | None | Sequence[int | None]
@@ -35,14 +36,15 @@ def encode(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
     """
     if revision == ATTRIBUTE_REVISION:
         return _attributes(fields)
-    layout = _by_name(revision)
-    raw = bytearray(b"\xff" * SIZES[revision])
-    struct.pack_into("<HBB", raw, 0, SIZES[revision], *revision)
+    layout = _compiled(revision)
+    numbers = list(layout.blank)
     for name, value in fields.items():
-        if value is not None:
-            field = layout[name]
-            _array(field.fmt, field.count).pack_into(raw, field.offset, *_numbers(value, field.fmt, field.count))
-    return bytes(raw)
+        start, count, ones = layout.positions[name]
+        if isinstance(value, int):
+            numbers[start] = value & ones
+        elif value is not None:
+            numbers[start : start + count] = _numbers(value, ones, count)
+    return layout.struct.pack(*numbers)
 
 
 def _attributes(fields: Mapping[str, Value]) -> bytes:
@@ -51,23 +53,49 @@ def _attributes(fields: Mapping[str, Value]) -> bytes:
     for attribute in sorted(_ATTRIBUTES[name] for name in fields):
         kind = ATTRIBUTE_TYPES.index(attribute.fmt)
         body += struct.pack("<Q", attribute.unit << 24 | kind << 20 | attribute.number << 10 | attribute.count)
-        numbers = _numbers(fields[attribute.name], attribute.fmt, attribute.count)
-        body += _array(attribute.fmt, attribute.count).pack(*numbers)
+        numbers = _numbers(fields[attribute.name], _ones(attribute.fmt), attribute.count)
+        body += struct.pack(f"<{attribute.count}{attribute.fmt}", *numbers)
     return struct.pack("<HBBi", 8 + len(body), *ATTRIBUTE_REVISION, len(fields)) + body
 
 
-def _numbers(value: Value, fmt: str, count: int) -> list[int]:
-    ones = (1 << 8 * WIDTHS[fmt]) - 1
+def _numbers(value: Value, ones: int, count: int) -> list[int]:
     given = value if isinstance(value, Sequence) else (value,)
     numbers = [ones if number is None else number & ones for number in given[:count]]
     return numbers + [ones] * (count - len(numbers))
 
 
-@lru_cache(maxsize=64)
-def _by_name(revision: tuple[int, int]) -> dict[str, LayoutField]:
-    return {field.name: field for field in LAYOUTS[revision]}
+def _ones(fmt: str) -> int:
+    return (1 << 8 * WIDTHS[fmt]) - 1
 
 
-@lru_cache(maxsize=64)
-def _array(fmt: str, count: int) -> struct.Struct:
-    return struct.Struct(f"<{count}{fmt}")
+class _Layout(NamedTuple):
+    """A revision, ready to be packed.
+
+    Attributes:
+        struct: All of it; bytes between fields are fields of their own.
+        blank: A number for each of them: the header, and all ones.
+        positions: Field -> where its numbers begin, how many they are, and all ones of its width.
+    """
+
+    struct: struct.Struct
+    blank: tuple[int, ...]
+    positions: dict[str, tuple[int, int, int]]
+
+
+@lru_cache(maxsize=32)
+def _compiled(revision: tuple[int, int]) -> _Layout:
+    size = SIZES[revision]
+    formats = ["<HBB"]
+    blank = [size, *revision]
+    positions = {}
+    at = HEADER_BYTES
+    for field in LAYOUTS[revision]:
+        gap = field.offset - at
+        ones = _ones(field.fmt)
+        positions[field.name] = len(blank) + gap, field.count, ones
+        formats.append(f"{gap}B{field.count}{field.fmt}")
+        blank += [0xFF] * gap + [ones] * field.count
+        at = field.offset + field.count * WIDTHS[field.fmt]
+    formats.append(f"{size - at}B")
+    blank += [0xFF] * (size - at)
+    return _Layout(struct.Struct("".join(formats)), tuple(blank), positions)

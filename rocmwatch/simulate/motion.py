@@ -19,6 +19,7 @@ UPTIME_SECONDS = 86_400.0  # the node was up for a day when the simulation began
 _AMBIENT_CELSIUS = 31.0
 _IDLE_WORK = 0.002  # an idle GPU still does something: counters never stand still
 _POWER_LAG_SECONDS = 2.0
+_MEMORY_SHARE = 0.7  # decoding is bound by memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +97,11 @@ class Course:
 
 def draw(seed: int, *names: object) -> float:
     """A number from 0 to below 1 that depends on the seed and the names alone."""
-    key = "/".join(map(str, (seed, *names))).encode()
-    return int.from_bytes(hashlib.blake2b(key, digest_size=7).digest(), "big") / (1 << 56)
+    return int.from_bytes(_digest(6, seed, *names), "big") / (1 << 48)
+
+
+def _digest(size: int, *names: object) -> bytes:
+    return hashlib.blake2b("/".join(map(str, names)).encode(), digest_size=size).digest()
 
 
 @lru_cache(maxsize=256)
@@ -143,7 +147,7 @@ def healthy(model: Model, seed: int, index: int, seconds: float) -> State:
         staging = 1536 if course.load_at <= seconds < course.serve_at else 96 + int(64 * work)
         held["gtt"] += staging * MIB
     free = model.vram_total_bytes - held["vram"]
-    crumbs = tuple(int(5 * draw(seed, index, order, held["vram"] >> 26)) for order in range(13))
+    crumbs = tuple(byte % 5 for byte in _digest(13, seed, index, held["vram"] >> 26))
     range_watts = 0.92 * model.power_cap_watts - model.power_idle_watts
     return State(
         seconds=seconds,
@@ -152,7 +156,7 @@ def healthy(model: Model, seed: int, index: int, seconds: float) -> State:
         free_blocks=blocks.split(free, model.vram_total_bytes, crumbs),
         clear_free_bytes=free // 8,
         busy_gfx=work,
-        busy_memory=0.45 * work,
+        busy_memory=_MEMORY_SHARE * work,
         power_watts=model.power_idle_watts + range_watts * recent,
         temperatures_celsius={
             sensor.label: _AMBIENT_CELSIUS
@@ -164,7 +168,7 @@ def healthy(model: Model, seed: int, index: int, seconds: float) -> State:
         mclk_mhz=model.mclk.levels_mhz[-1] if work > 0.2 else model.mclk.idle_mhz,
         energy_joules=model.power_idle_watts * (UPTIME_SECONDS + seconds) + range_watts * done,
         busy_gfx_seconds=done,
-        busy_memory_seconds=0.45 * done,
+        busy_memory_seconds=_MEMORY_SHARE * done,
     )
 
 
