@@ -6,6 +6,9 @@ Exit codes: 0 fine, 1 found something or failed, 2 usage, 78 bad configuration.
 from __future__ import annotations
 
 import importlib
+import io
+import os
+import sys
 
 import click
 
@@ -49,3 +52,16 @@ def main() -> None:
 
     On a machine without an AMD GPU, `rocmwatch demo` shows it at work on a simulated node.
     """
+    _settle_streams()
+
+
+def _settle_streams() -> None:
+    """Makes the standard streams safe to use, however we were called."""
+    while (
+        descriptor := os.open(os.devnull, os.O_RDWR)
+    ) <= 2:  # closed ones: else a file takes their place
+        pass
+    os.close(descriptor)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no ° gets a question mark

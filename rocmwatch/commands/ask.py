@@ -9,6 +9,7 @@ from typing import Any
 from rocmwatch.errors import DaemonUnreachable
 
 TIMEOUT_SECONDS = 3.0
+LARGEST_ANSWER = 16 << 20
 
 
 def daemon_address(config_path: str) -> tuple[str, int]:
@@ -34,29 +35,33 @@ def ask(address: tuple[str, int], path: str) -> bytes:
     try:
         connection.request("GET", path)
         response = connection.getresponse()
-        body = response.read()
+        body = response.read(LARGEST_ANSWER)
     except (OSError, http.client.HTTPException) as error:
         hint = "is it running? systemctl status rocmwatch; --config names another configuration"
-        raise DaemonUnreachable(f"no daemon at http://{host}:{port} ({error}): {hint}") from error
+        raise DaemonUnreachable(f"no daemon at {_url(address)} ({error!s:.100}): {hint}") from error
     finally:
         connection.close()
     if response.status != http.client.OK:
-        raise DaemonUnreachable(
-            f"http://{host}:{port}{path} answered {response.status}: {body[:200].decode(errors='replace')}"
-        )
+        said = body[:200].decode("utf-8", "replace").splitlines()
+        raise DaemonUnreachable(f"{_url(address)}{path} answered {response.status}: {said[0] if said else 'nothing'}")
     return body
 
 
-def ask_json(address: tuple[str, int], path: str) -> dict[str, Any]:
-    """The document that the daemon answers with.
+def ask_json(address: tuple[str, int], path: str, schema: str) -> dict[str, Any]:
+    """The document of that schema that the daemon answers with.
 
     Raises:
         DaemonUnreachable: When it cannot be had.
     """
     try:
         document = json.loads(ask(address, path))
-    except ValueError as error:
-        raise DaemonUnreachable(f"http://{address[0]}:{address[1]}{path} is no rocmwatch: no JSON ({error})") from error
-    if not isinstance(document, dict):
-        raise DaemonUnreachable(f"http://{address[0]}:{address[1]}{path} is no rocmwatch: no object")
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict) or document.get("schema") != schema:
+        raise DaemonUnreachable(f"what answers at {_url(address)} is no rocmwatch: {path} is no {schema}")
     return document
+
+
+def _url(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -2,114 +2,183 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
+import select
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import click
 
-from rocmwatch.commands.ask import ask_json
-from rocmwatch.errors import DaemonUnreachable
+from rocmwatch.commands.ask import ask, ask_json
+from rocmwatch.commands.options import complain, duration
+from rocmwatch.errors import DaemonUnreachable, RocmwatchError
+from rocmwatch.serve.wording import size, span
+from rocmwatch.simulate import MODELS, SCENARIOS, SimulatedNode
 
-SETTLE_SECONDS = 20.0
+HEAD_START_SECONDS = 120.0  # by then the models are loaded and requests come in
+MOVE_SECONDS = 1.0
 TELL_SECONDS = 5.0
+READY_SECONDS = 30.0
 END_SECONDS = 5.0
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(s|min|h)?")
-_UNITS = {None: 1, "s": 1, "min": 60, "h": 3600}
-CONFIGURATION = """\
-sampling:
-  interval: 1s
-  sensors: 1s
-  fragmentation: 10s
-exporter:
-  listen: "127.0.0.1:{port}"
-log:
-  format: console
+HOST = "127.0.0.1"
+CONFIGURATION = f"""\
+sampling: {{interval: 1s, sensors: 1s, fragmentation: 10s}}
+exporter: {{listen: "{HOST}:%d"}}
+log: {{level: warning, format: console}}
 """
-
-
-class _Span(click.ParamType):
-    """`60s`, `5min`, `1h`, in seconds."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        match = _SPAN.fullmatch(str(value))
-        if match is None:
-            self.fail(f"{value} is no time: say 60s, 5min or 1h", param, ctx)
-        return float(match[1]) * _UNITS[match[2]]
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command()
-@click.option("--model", default="mi300x", show_default=True, help="The simulated GPUs (`rocmwatch simulate --help`).")
-@click.option("--gpus", default=8, show_default=True, help="How many of them.")
-@click.option("--scenario", default="healthy", show_default=True, help="What happens to them.")
-@click.option("--port", default=0, help="Where the daemon listens; a free port unless given.")
-@click.option("--for", "seconds", type=_Span(), metavar="TIME", help="End by itself after this time: 60s, 5min.")
-def demo(model: str, gpus: int, scenario: str, port: int, seconds: float | None) -> None:
+@click.option("--model", type=click.Choice(list(MODELS)), default="mi300x", show_default=True, help="The GPUs' model.")
+@click.option("--gpus", type=click.IntRange(min=1), help="How many. [default: as many as such a node has]")
+@click.option(
+    "--scenario", type=click.Choice(list(SCENARIOS)), default="healthy", show_default=True, help="Their life."
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Where the daemon listens. [default: a free port]")
+@click.option("--for", "seconds", callback=duration, metavar="TIME", help="End by itself after this time: 60s, 5min.")
+def demo(model: str, gpus: int | None, scenario: str, port: int | None, seconds: float | None) -> None:
     """A simulated node, and the daemon watching it.
 
     Nothing of this machine's GPUs is read and nothing is left behind. Ctrl-C ends it.
+
+    Exit codes: 0 ended as told, 1 failed, 2 usage.
     """
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_terminated_like_interrupted())
-        try:
-            _play(stack, ["--model", model, "--gpus", str(gpus), "--scenario", scenario], port, seconds)
-        except KeyboardInterrupt:
-            click.echo("\nending")
-        except DaemonUnreachable as error:
-            click.echo(f"rocmwatch: {error}", err=True)
-            sys.exit(1)
+    try:
+        with ExitStack() as stack:
+            _play(stack, model, gpus, scenario, port, seconds)
+    except BrokenPipeError:  # nobody reads us any more: click ends without a word
+        raise
+    except (RocmwatchError, OSError) as error:
+        complain(error)
+        sys.exit(1)
 
 
-def _play(stack: contextlib.ExitStack, node: list[str], port: int, seconds: float | None) -> None:
+def _play(
+    stack: ExitStack, model: str, gpus: int | None, scenario: str, port: int | None, seconds: float | None
+) -> None:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rocmwatch-demo-"))
-    root, config = f"{folder}/node", f"{folder}/rocmwatch.yaml"
-    port = port or _free_port()
+    try:
+        node = SimulatedNode(f"{folder}/node", model, gpus or len(MODELS[model].pci), scenario)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    stop = stack.enter_context(_signals())
+    address = (HOST, _free_port(port))
+    config = f"{folder}/rocmwatch.yaml"
     with open(config, "w", encoding="utf-8") as file:
-        file.write(CONFIGURATION.format(port=port))
-    click.echo("making a simulated node: real files, laid out as the amdgpu driver lays them out")
-    stack.enter_context(_process("simulate", root, *node, quiet=True))
-    _wait_for(lambda: os.path.exists(f"{root}/rocmwatch-simulated.json"), "the simulated node")
-    click.echo("starting the daemon on it, the same one that runs on a real node")
-    daemon = stack.enter_context(_process("run", "--config", config, "--root", root))
-    address = ("127.0.0.1", port)
-    _wait_for(lambda: _ready(address), "the daemon", daemon)
-    click.echo(f"\n  the page      http://127.0.0.1:{port}/")
-    click.echo(f"  for scraping  http://127.0.0.1:{port}/metrics")
-    click.echo(f"  by hand       rocmwatch status --config {config}\n")
-    click.echo(f"it ends by itself after {seconds:g} s; Ctrl-C ends it now" if seconds else "Ctrl-C ends it")
-    end = time.monotonic() + seconds if seconds else float("inf")
+        file.write(CONFIGURATION % address[1])
+    click.echo(f"Making a simulated node: {len(node.places)} x {node.model.product}.")
+    stack.enter_context(_moving(node, stop))
+    click.echo("Starting the daemon on it.")
+    daemon = stack.enter_context(_daemon(config, node.root))
+    if _wait_until_ready(daemon, address, stop):
+        click.echo(_introduction(node, address, config, seconds))
+        _tell(address, seconds, stop)
+    click.echo("Ending: the daemon stops, and the simulated node is removed.")
+
+
+def _introduction(node: SimulatedNode, address: tuple[str, int], config: str, seconds: float | None) -> str:
+    url = f"http://{address[0]}:{address[1]}"
+    ending = "Ctrl-C ends it." if seconds is None else f"It ends by itself after {span(seconds)}; Ctrl-C ends it now."
+    return f"""
+The daemon is the one that runs on a real node. It reads the files below
+{node.root}, which look and move as the amdgpu driver's do
+while the GPUs serve a language model, and it shows what it reads here:
+
+  the page      {url}/
+  Prometheus    {url}/metrics
+  by hand       {_program()} status --config {config}
+                {_program()} sample --config {config}
+
+{ending}
+"""
+
+
+def _program() -> str:
+    """How to call this program again from where the user is."""
+    called = sys.argv[0]
+    return shlex.quote(called) if os.path.basename(called) == "rocmwatch" else f"{sys.executable} -m rocmwatch"
+
+
+def _tell(address: tuple[str, int], seconds: float | None, stop: _Stop) -> None:
+    """Says now and then what is happening, until the time is over."""
+    end = float("inf") if seconds is None else time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
-        time.sleep(min(TELL_SECONDS, left))
-        click.echo(_told(ask_json(address, "/api/v1/snapshot")))
-    click.echo("that was it")
+        click.echo(_in_a_line(ask_json(address, "/api/v1/snapshot", "rocmwatch/sample/1")))
+        if stop.wait(min(TELL_SECONDS, left)):
+            return
 
 
-def _told(document: dict[str, Any]) -> str:
-    """What is happening, in a line."""
-    gpus = document["gpus"]
-    watts = sum(gpu["power_watts"] or 0 for gpu in gpus)
-    hottest = max((t for gpu in gpus for t in gpu["temperatures_celsius"].values() if t is not None), default=None)
-    shares = [gpu["pool_used_bytes"] / gpu["pool_total_bytes"] for gpu in gpus if gpu["pool_used_bytes"] is not None]
-    fullest = f"fullest {max(shares):.0%}" if shares else "nothing reported"
-    heat = "" if hottest is None else f", hottest {hottest:.0f} °C"
-    return f"{document['taken_at'][11:19]}  {len(gpus)} GPUs, memory: {fullest}{heat}, {watts:.0f} W together"
+def _in_a_line(document: dict[str, Any]) -> str:
+    gpus = [gpu for gpu in document["gpus"] if gpu["pool_used_bytes"] is not None and gpu["pool_total_bytes"]]
+    used, total = (sum(gpu[f"pool_{what}_bytes"] for gpu in gpus) for what in ("used", "total"))
+    degrees = [value for gpu in gpus for value in gpu["temperatures_celsius"].values() if value is not None]
+    facts = [f"{time.strftime('%H:%M:%S')}  {len(document['gpus'])} GPUs"]
+    if total:
+        facts.append(f"{size(used)} of {size(total)} in use")
+    if degrees:
+        facts.append(f"hottest {max(degrees):.0f} °C")
+    facts.append(f"{sum(gpu['power_watts'] or 0 for gpu in gpus):.0f} W together")
+    return ", ".join(facts)
 
 
-@contextlib.contextmanager
-def _process(*arguments: str, quiet: bool = False) -> Iterator[subprocess.Popen[bytes]]:
-    """One of our own commands; ended, and waited for, at the end."""
-    output = subprocess.DEVNULL if quiet else None
-    process = subprocess.Popen([sys.executable, "-m", "rocmwatch", *arguments], stdout=output, start_new_session=True)
+class _Stop:
+    """Set by a signal and waited for by two threads; a pipe, as no lock is safe in a signal's handler."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def set(self, *_: object) -> None:
+        os.write(self._write, b"x")
+
+    def wait(self, timeout: float, /) -> bool:
+        return bool(select.select([self._read], [], [], max(0.0, timeout))[0])
+
+    def close(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+
+@contextmanager
+def _signals() -> Iterator[_Stop]:
+    """From here on Ctrl-C, SIGTERM and a terminal that closes end the demo where it can end cleanly."""
+    with closing(_Stop()) as stop:
+        before = {number: signal.signal(number, stop.set) for number in _SIGNALS}
+        try:
+            yield stop
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def _moving(node: SimulatedNode, stop: _Stop) -> Iterator[None]:
+    """The node's files, written, and moving in a thread."""
+    with node:
+        node.step(HEAD_START_SECONDS)
+        thread = threading.Thread(target=node.run, args=(MOVE_SECONDS, stop), name="node")
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+@contextmanager
+def _daemon(config: str, root: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`rocmwatch run`; ended, and waited for, at the end."""
+    command = [sys.executable, "-m", "rocmwatch", "run", "--config", config, "--root", root]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # Ctrl-C is ours to handle
     try:
         yield process
     finally:
@@ -121,37 +190,25 @@ def _process(*arguments: str, quiet: bool = False) -> Iterator[subprocess.Popen[
             process.wait()
 
 
-def _wait_for(condition: Any, what: str, process: subprocess.Popen[bytes] | None = None) -> None:
-    end = time.monotonic() + SETTLE_SECONDS
-    while not condition():
-        if process is not None and process.poll() is not None:
-            raise DaemonUnreachable(f"{what} ended with {process.returncode}; its last words are above")
-        if time.monotonic() > end:
-            raise DaemonUnreachable(f"{what} was not there after {SETTLE_SECONDS:g} s")
-        time.sleep(0.05)
+def _wait_until_ready(daemon: subprocess.Popen[bytes], address: tuple[str, int], stop: _Stop) -> bool:
+    """Whether it is ready; false when the wait was cut short by a signal."""
+    end = time.monotonic() + READY_SECONDS
+    while not stop.wait(0.05):
+        if daemon.poll() is not None:
+            raise DaemonUnreachable(f"the daemon ended with {daemon.returncode}; its last words are above")
+        try:
+            ask(address, "/-/ready")
+        except DaemonUnreachable:
+            if time.monotonic() > end:
+                raise
+        else:
+            return True
+    return False
 
 
-def _ready(address: tuple[str, int]) -> bool:
+def _free_port(wanted: int | None) -> int:
     try:
-        return bool(ask_json(address, "/api/v1/status"))
-    except DaemonUnreachable:
-        return False
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-@contextlib.contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM ends the demo as Ctrl-C does, so that nothing of it stays behind."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        with socket.create_server((HOST, wanted or 0)) as server:
+            return int(server.getsockname()[1])
+    except OSError as error:
+        raise RocmwatchError(f"--port {wanted}: {os.strerror(error.errno or 0)}; another one may be free") from None

@@ -1,4 +1,4 @@
-"""Options that several commands share, spelled once."""
+"""What several commands share, said once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,29 @@ from typing import Any
 
 import click
 
+from rocmwatch.errors import ConfigError
+
 DEFAULT_CONFIG = "/etc/rocmwatch/rocmwatch.yaml"
 
 config_option: Callable[..., Any] = click.option(
     "--config", "config_path", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="The configuration."
 )
+
+
+def complain(error: Exception) -> None:
+    """Says on standard error what went wrong: one line, or one a problem of a configuration."""
+    for line in error.problems if isinstance(error, ConfigError) else (str(error),):
+        click.echo(f"rocmwatch: {line}", err=True)
+
+
+def duration(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
+    """The callback of an option like `--for 60s`: seconds, as the configuration writes them."""
+    from rocmwatch.config.quantities import parse_duration
+
+    try:
+        return None if value is None else parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _existing(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str:

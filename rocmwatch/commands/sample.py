@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 import click
 
-from rocmwatch.commands.ask import ask, ask_json, daemon_address
-from rocmwatch.commands.options import config_option, root_option
+from rocmwatch.commands.options import complain, config_option, root_option
 from rocmwatch.errors import ConfigError, DaemonUnreachable, RocmwatchError
 
 NO_GPU = "no AMD GPU found here (amdgpu, on the PCI bus); `rocmwatch demo` shows rocmwatch on a simulated node"
 WATCH_SECONDS = 2.0
-PIPED_WIDTH = 160
+_GPUS = re.compile(rb"^rocmwatch_gpus (\d+)", re.MULTILINE)
+
+Reading = dict[str, Any] | bytes  # a rocmwatch/sample/1, or the text for Prometheus
+Readings = Generator[Reading, None, None]
 
 
 @click.command()
@@ -34,70 +38,81 @@ def sample(form: str, watch: bool, direct: bool, config_path: str, root: str) ->
 
     Exit codes: 0 fine, 1 no GPU or nothing to be had, 2 usage.
     """
+    readings = _own_readings(root, form) if direct or root else _readings(config_path, form)
     try:
-        readings = _own_readings(root, form) if direct or root else _readings(config_path, form)
-        _show_all(readings, form, watch=watch)
+        with closing(readings):
+            for reading in readings:
+                _show(reading, form, clear=watch and sys.stdout.isatty())
+                if not watch:
+                    break
+                time.sleep(WATCH_SECONDS)
     except RocmwatchError as error:
-        click.echo(f"rocmwatch: {error}", err=True)
+        complain(error)
         sys.exit(1)
     except KeyboardInterrupt:
-        sys.exit(0)
-
-
-def _show_all(readings: Iterator[Any], form: str, *, watch: bool) -> None:
-    for reading in readings:
-        if watch and form == "table" and sys.stdout.isatty():
-            click.clear()
-        _show(reading, form)
         if not watch:
-            return
-        sys.stdout.flush()
-        time.sleep(WATCH_SECONDS)
+            raise
 
 
-def _show(reading: Any, form: str) -> None:
-    if form == "prometheus":
+def _show(reading: Reading, form: str, *, clear: bool) -> None:
+    """Shows it; where there is no GPU, programs still get what they asked for."""
+    if isinstance(reading, bytes):
         click.echo(reading, nl=False)
-        return
-    if not reading["gpus"]:
-        raise RocmwatchError(NO_GPU)
-    if form == "json":
+    elif form == "json":
         click.echo(json.dumps(reading, indent=2))
-        return
-    from rich.console import Console
+    elif reading["gpus"]:
+        from rocmwatch.serve.tables import print_sample
 
-    from rocmwatch.serve.tables import sample_table
+        print_sample(reading, sys.stdout, clear=clear)
+    if not _gpus(reading):
+        raise RocmwatchError(NO_GPU)
 
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    console.print(sample_table(reading, console.width))
+
+def _gpus(reading: Reading) -> int:
+    if isinstance(reading, dict):
+        return len(reading["gpus"])
+    match = _GPUS.search(reading)
+    if match is None:
+        raise DaemonUnreachable("this is not the text of a rocmwatch")
+    return int(match[1])
 
 
-def _readings(config_path: str, form: str) -> Iterator[Any]:
+def _readings(config_path: str, form: str) -> Readings:
     """From the daemon as long as it answers; from here otherwise."""
+    from rocmwatch.commands.ask import ask, ask_json, daemon_address
+
     try:
         address = daemon_address(config_path)
         while True:
-            yield (ask(address, "/metrics").decode() if form == "prometheus" else ask_json(address, "/api/v1/snapshot"))
-    except (DaemonUnreachable, ConfigError):
-        yield from _own_readings("", form)
+            reading: Reading
+            if form == "prometheus":
+                reading = ask(address, "/metrics")
+                _gpus(reading)  # whoever answers there may be somebody else
+            else:
+                reading = ask_json(address, "/api/v1/snapshot", "rocmwatch/sample/1")
+            yield reading
+    except ConfigError as error:
+        complain(error)
+    except DaemonUnreachable:
+        pass
+    yield from _own_readings("", form)
 
 
-def _own_readings(root: str, form: str) -> Iterator[Any]:
+def _own_readings(root: str, form: str) -> Readings:
     from rocmwatch.observe.sampler import Pace
     from rocmwatch.picture import Studio
-    from rocmwatch.serve.documents import sample_document
-    from rocmwatch.serve.exposition import Exposition, Format
 
-    studio = Studio(root, Pace(memory=WATCH_SECONDS, sensors=WATCH_SECONDS))
-    try:
+    with closing(Studio(root, Pace(memory=WATCH_SECONDS, sensors=WATCH_SECONDS))) as studio:
         while True:
             view = studio.take(config_loaded_at=0)
-            for note in view.snapshot.notes if view.snapshot.sequence == 1 else ():
-                click.echo(f"rocmwatch: {note}", err=True)
+            if view.snapshot.sequence == 1 and view.snapshot.gpus:
+                for note in view.snapshot.notes:
+                    click.echo(f"rocmwatch: {note}", err=True)
             if form == "prometheus":
-                pieces = Exposition().scrape(view, view.snapshot.taken_at, Format.TEXT, gzip=False)
-                yield b"".join(pieces).decode()
+                from rocmwatch.serve.exposition import Exposition, Format
+
+                yield b"".join(Exposition().scrape(view, view.snapshot.taken_at, Format.TEXT, gzip=False))
             else:
+                from rocmwatch.serve.documents import sample_document
+
                 yield sample_document(view.snapshot)
-    finally:
-        studio.close()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import click
 
-from rocmwatch.commands.ask import ask_json, daemon_address
-from rocmwatch.commands.options import config_option
+from rocmwatch.commands.options import complain, config_option
 from rocmwatch.errors import ConfigError, RocmwatchError
-
-HEALTHY_STATES = frozenset({"active", "suspended"})
 
 
 @click.command()
@@ -22,20 +20,20 @@ def status(form: str, config_path: str) -> None:
 
     Exit codes: 0 all is well, 1 no daemon, or a GPU is stalled, resetting or lost, 78 the configuration is bad.
     """
+    from rocmwatch.commands.ask import ask_json, daemon_address
+    from rocmwatch.serve.tables import HEALTHY, status_lines
+
     try:
-        document = ask_json(daemon_address(config_path), "/api/v1/status")
+        document = ask_json(daemon_address(config_path), "/api/v1/status", "rocmwatch/status/1")
     except ConfigError as error:
-        for problem in error.problems:
-            click.echo(f"rocmwatch: {problem}", err=True)
-        sys.exit(78)
+        complain(error)
+        sys.exit(os.EX_CONFIG)
     except RocmwatchError as error:
-        click.echo(f"rocmwatch: {error}", err=True)
+        complain(error)
         sys.exit(1)
     if form == "json":
         click.echo(json.dumps(document, indent=2))
     else:
-        from rocmwatch.serve.tables import status_lines
-
         for line in status_lines(document):
             click.echo(line)
-    sys.exit(0 if all(gpu["state"] in HEALTHY_STATES for gpu in document["gpus"]) else 1)
+    sys.exit(0 if all(gpu["state"] in HEALTHY for gpu in document["gpus"]) else 1)

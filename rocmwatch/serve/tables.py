@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
-
-from rich.table import Table
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from rocmwatch.serve.wording import size, span
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 Document = Mapping[str, Any]
 NOTHING = "-"
-NARROW = 100  # a terminal of fewer columns gets fewer columns of ours
+NARROW = 104  # a terminal of fewer columns gets fewer columns of ours
+PIPED_WIDTH = 160
 _BAR_CELLS = 10
+HEALTHY = frozenset({"active", "suspended"})
 
 
 def _number(value: float | None, form: str, factor: float = 1) -> str:
@@ -76,37 +81,74 @@ _SAMPLE_COLUMNS = (
 )
 
 
-def sample_table(document: Document, width: int) -> Table:
-    """`rocmwatch/sample/1`, a row a GPU; `!` counts the reads that failed."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = [column for column in _SAMPLE_COLUMNS if width >= NARROW or not column.wide]
+def print_sample(document: Document, stream: TextIO, *, clear: bool = False) -> None:
+    """Writes `rocmwatch/sample/1` as a table, as wide as the terminal, where the stream is one.
+
+    Args:
+        document: The reading.
+        stream: Where to.
+        clear: Whether it takes the place of what the terminal shows.
+    """
+    from rich.console import Console  # noqa: PLC0415  # only who prints a table waits for it to be imported
+
+    console = Console(file=stream, width=None if stream.isatty() else PIPED_WIDTH, highlight=False)
+    if clear:
+        console.clear()
+    console.print(_sample_table(document, console))
+
+
+def _sample_table(document: Document, console: Console) -> Table:
+    """A row a GPU; `!` counts the reads that failed."""
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    narrow = console.width < NARROW
+    table = Table(box=None, pad_edge=False, collapse_padding=narrow, header_style="bold")
+    columns = [column for column in _SAMPLE_COLUMNS if not (narrow and column.wide)]
+    simple = str.maketrans("█░", "#.", "°") if console.options.ascii_only else {}
     for column in columns:
-        table.add_column(column.title, justify=column.justify, no_wrap=True)
+        table.add_column(column.title.translate(simple), justify=column.justify, no_wrap=True)
     for gpu in document["gpus"]:
-        style = None if gpu["state"] in ("active", "suspended") else "bold red"
-        table.add_row(*(column.text(gpu) for column in columns), style=style)
+        style = None if gpu["state"] in HEALTHY else "bold red"
+        table.add_row(*(Text(column.text(gpu).translate(simple)) for column in columns), style=style)
     return table
 
 
 def status_lines(document: Document) -> list[str]:
     """`rocmwatch/status/1` in lines."""
-    states: dict[str, int] = {}
-    for gpu in document["gpus"]:
-        states[gpu["state"]] = states.get(gpu["state"], 0) + 1
-    told = ", ".join(f"{count} {state}" for state, count in states.items())
     readers = document["readers"]
-    lines = [
-        f"rocmwatch {document['version']} on {document['hostname']}, up {span(document['uptime_seconds'])}",
-        f"GPUs     {len(document['gpus'])}" + (f" ({told})" if told else ""),
+    rows = [
+        ("GPUs", _states(document["gpus"])),
+        *((f"GPU {gpu['gpu']}", _trouble(gpu)) for gpu in document["gpus"] if _is_in_trouble(gpu)),
+        *((name, _freshness(source)) for name, source in sorted(document["sources"].items())),
+        ("readers", f"{readers['restarts']} restarted, {readers['abandoned']} abandoned"),
     ]
-    for name, source in sorted(document["sources"].items()):
-        age, took = source["age_seconds"], source["duration_seconds"]
-        lines.append(
-            f"{name:<13} read {NOTHING if age is None else span(age)} ago"
-            + (f", took {took * 1000:.1f} ms" if took is not None else "")
-        )
-    lines.append(f"readers  {readers['restarts']} restarted, {readers['abandoned']} abandoned")
     if not document["config"]["last_reload_successful"]:
-        lines.append("config   the last reload was refused; the configuration before it is in force")
-    lines += [f"note     {note}" for note in document["notes"]]
-    return lines
+        rows.append(("config", "the last reload was refused; the configuration before it is in force"))
+    rows += [("note", note) for note in document["notes"]]
+    title = f"rocmwatch {document['version']} on {document['hostname']}, up {span(document['uptime_seconds'])}"
+    return [title, *(f"  {label:<13}  {text}" for label, text in rows)]
+
+
+def _states(gpus: Sequence[Document]) -> str:
+    counts = Counter(gpu["state"] for gpu in gpus)
+    told = ", ".join(f"{count} {state}" for state, count in counts.items())
+    return f"{len(gpus)} ({told})" if told else "0"
+
+
+def _is_in_trouble(gpu: Document) -> bool:
+    return gpu["state"] not in HEALTHY or gpu["faults"] > 0
+
+
+def _trouble(gpu: Document) -> str:
+    faults = f", {gpu['faults']} failed reads" if gpu["faults"] else ""
+    return f"{gpu['pci']} {gpu['state']}, memory {_ago(gpu['age_seconds'])}{faults}"
+
+
+def _freshness(source: Document) -> str:
+    took = source["duration_seconds"]
+    return _ago(source["age_seconds"]) + ("" if took is None else f", took {took * 1000:.1f} ms")
+
+
+def _ago(seconds: float | None) -> str:
+    return "never read" if seconds is None else f"read {span(seconds)} ago"
