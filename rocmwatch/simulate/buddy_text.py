@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rocmwatch.simulate import blocks
-from rocmwatch.simulate.models import MIB
+from rocmwatch.simulate.parts import MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

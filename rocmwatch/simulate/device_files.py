@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from rocmwatch.simulate.buddy_text import Allocator, buddy_text
 from rocmwatch.simulate.metrics import gpu_metrics
-from rocmwatch.simulate.models import Clock, Model
 from rocmwatch.simulate.motion import State
+from rocmwatch.simulate.parts import Clock, Model
 from rocmwatch.simulate.places import Place
 from rocmwatch.simulate.tree import Tree
 

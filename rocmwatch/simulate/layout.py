@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocmwatch.simulate.device_files import add_no_power, add_power, add_still_files
-from rocmwatch.simulate.models import Model
+from rocmwatch.simulate.parts import Model
 from rocmwatch.simulate.places import DrmDevice, Place
 from rocmwatch.simulate.tree import Tree
 

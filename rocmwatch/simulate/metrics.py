@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rocmwatch.simulate.encode import Value, encode
-from rocmwatch.simulate.models import Model
 from rocmwatch.simulate.motion import UPTIME_SECONDS, State
+from rocmwatch.simulate.parts import Model
 
 _ENERGY_UNIT_JOULES = 2.0**-16  # 15.259 uJ
 _ACTIVITY_PER_SECOND = 100_000  # the accumulators' unit is the firmware's own; only their growth says something

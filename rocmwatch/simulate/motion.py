@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rocmwatch.simulate import blocks
-from rocmwatch.simulate.models import MIB, Model
+from rocmwatch.simulate.parts import MIB, Model
 
 UPTIME_SECONDS = 86_400.0  # the node was up for a day when the simulation began
 _AMBIENT_CELSIUS = 31.0

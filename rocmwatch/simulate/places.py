@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rocmwatch.simulate.models import Model
 from rocmwatch.simulate.motion import draw
+from rocmwatch.simulate.parts import Model
 
 _DRM_MINORS = 64  # of each kind, up to kernel 6.12: /dev/dri/card0 to card63, renderD128 to renderD191
 _FIRST_RENDER = 128

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rocmwatch.simulate.models import GIB, Host, Kernel
 from rocmwatch.simulate.motion import UPTIME_SECONDS, State
+from rocmwatch.simulate.parts import GIB, Host, Kernel
 from rocmwatch.simulate.tree import Tree
 
 _JIFFIES_PER_SECOND = 100

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import zlib
 
-from rocmwatch.simulate.models import Model
 from rocmwatch.simulate.motion import draw
+from rocmwatch.simulate.parts import Model
 from rocmwatch.simulate.places import DrmDevice, Place
 from rocmwatch.simulate.tree import Tree
 

@@ -1,0 +1,164 @@
+"""What a simulated GPU is made of: the fields in which one model differs from another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """A kernel release, as far as it decides how files look.
+
+    Attributes:
+        release: What /proc/sys/kernel/osrelease says.
+        buddy_format: The text format of debugfs' amdgpu_vram_mm, `F0` to `F4`.
+    """
+
+    release: str
+    buddy_format: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The machine around the GPUs.
+
+    Attributes:
+        sockets: CPU nodes, which are also NUMA nodes and KFD's first nodes.
+        cores: Cores of each socket.
+        memory_bytes: Of all sockets together.
+    """
+
+    sockets: int
+    cores: int
+    memory_bytes: int
+    cpu_clock_mhz: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensor:
+    """One temperature of hwmon: `temp<number>_*`.
+
+    Attributes:
+        lag_seconds: How long it takes to follow the power.
+        above_ambient: Degrees above the ambient at full power.
+        limits_celsius: By the end of the file's name: `crit`, `emergency`.
+    """
+
+    number: int
+    label: str
+    lag_seconds: float
+    above_ambient: float
+    limits_celsius: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """One clock domain.
+
+    Attributes:
+        dpm_file: Where its levels are listed.
+        hwmon_number: `freq<number>_*`; `None` when hwmon does not show it.
+        levels_mhz: The levels, lowest first.
+        idle_mhz: What it runs at when there is nothing to do.
+        fine_grained: The list shows lowest, current and highest instead of fixed levels.
+    """
+
+    label: str
+    dpm_file: str
+    hwmon_number: int | None
+    levels_mhz: tuple[int, ...]
+    idle_mhz: int
+    fine_grained: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kfd:
+    """What the compute driver's topology says of one die (XCC) of the GPU."""
+
+    name: str
+    gfx_target_version: int
+    simds_per_xcc: int
+    arrays_per_xcc: int
+    simd_arrays_per_engine: int
+    cus_per_array: int
+    simds_per_cu: int
+    waves_per_simd: int
+    wavefront: int
+    sdma_engines: int
+    memory_width: int
+    hive: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitioning:
+    """The partition modes of an Instinct MI300, and the one it is in.
+
+    Attributes:
+        compute: `current_compute_partition`.
+        memory: `current_memory_partition`.
+        count: Partitions of each GPU in this mode: as many KFD nodes.
+        extra_drm_devices: Platform devices with DRM nodes that the driver always makes beside the GPU's own.
+    """
+
+    compute: str
+    memory: str
+    count: int
+    available_compute: str
+    extra_drm_devices: int = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One kind of GPU in one kind of machine.
+
+    Attributes:
+        gpu_metrics: The revision of its `gpu_metrics`.
+        pool: Where its models live: `vram`, or `gtt` on a unified-memory APU.
+        vram_floor_bytes: What is in use when nothing runs.
+        power_files: The hwmon files that show its power.
+        attributes: Files of the device that never change and need no rule, name to text.
+        forbidden: Files that the driver has and that a monitor must never open.
+        pci: The addresses that its GPUs get, in order; as many as a machine can have.
+    """
+
+    name: str
+    product: str
+    host: Host
+    kernel: Kernel
+    pci: tuple[str, ...]
+    pci_class: int
+    device_id: int
+    subsystem: tuple[int, int]
+    revision: int
+    vbios: str
+    link: tuple[str, int]
+    vram_total_bytes: int
+    vram_floor_bytes: int
+    gtt_total_bytes: int
+    pool: str
+    gpu_metrics: tuple[int, int]
+    sensors: tuple[Sensor, ...]
+    sclk: Clock
+    mclk: Clock
+    power_files: tuple[str, ...]
+    power_idle_watts: float
+    power_cap_watts: float
+    power_has_cap: bool
+    xcc_count: int
+    kfd: Kfd
+    voltages: tuple[tuple[int, str], ...] = ()
+    has_unique_id: bool = True
+    has_memory_busy: bool = True
+    board: str | None = None
+    partitioning: Partitioning | None = None
+    ras_blocks: tuple[str, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    forbidden: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def partition_count(self) -> int:
+        """KFD nodes of each GPU."""
+        return self.partitioning.count if self.partitioning else 1
