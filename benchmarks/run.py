@@ -1,7 +1,7 @@
 """What rocmwatch costs, as one table: `make bench`.
 
 Every row is a ratio to a C loop or to a peer that is measured in the same run; medians; absolute times are information.
-Ends with 1 when a bar is missed, or when a row that ROCMWATCH_REQUIRE names (or `all`) could not be measured.
+Ends with 1 when a bar is missed, a row is broken, or when a row that ROCMWATCH_REQUIRE names (or `all`) could not be measured.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import platform
 import sys
 import textwrap
 import time
+import traceback
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 from measure import Bench, Figure, Unmeasured, working_folder
 from rows import footprint, leaks, page, peers_exporter, peers_smi, reading, startup, syscalls, tick
@@ -23,6 +25,14 @@ ROWS = (reading, tick, syscalls, peers_smi, peers_exporter, page, footprint, sta
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTE_WIDTH = 150
 SLACK = 3.0  # of --quick
+
+
+class Results(NamedTuple):
+    """What came of it: figures, and by row why there are none."""
+
+    figures: list[Figure]
+    unmeasured: dict[str, str]
+    broken: dict[str, str]
 
 
 def shown(value: float, unit: str) -> str:
@@ -36,9 +46,10 @@ def line(figure: Figure) -> str:
     return f"{figure.row:<10} {figure.what:<72} {shown(figure.value, figure.unit):>10} {bar:>12}  {verdict}"
 
 
-def measure(bench: Bench, only: set[str]) -> tuple[list[Figure], dict[str, str]]:
+def measure(bench: Bench, only: set[str]) -> Results:
     figures: list[Figure] = []
     unmeasured: dict[str, str] = {}
+    broken: dict[str, str] = {}
     print(f"{'row':<10} {'what':<72} {'median':>10} {'bar':>12}")
     for row in ROWS:
         if only and row.NAME not in only:
@@ -52,8 +63,11 @@ def measure(bench: Bench, only: set[str]) -> tuple[list[Figure], dict[str, str]]
         except Unmeasured as reason:
             unmeasured[row.NAME] = str(reason)
             print(f"{row.NAME:<10} NOT MEASURED ({row.TITLE}): {reason}")
+        except Exception as error:  # noqa: BLE001  # the other rows are worth knowing all the same
+            broken[row.NAME] = repr(error)
+            print(f"{row.NAME:<10} BROKEN ({row.TITLE})\n{traceback.format_exc()}")
         sys.stdout.flush()
-    return figures, unmeasured
+    return Results(figures, unmeasured, broken)
 
 
 def main() -> int:
@@ -66,7 +80,7 @@ def main() -> int:
 
     started = time.monotonic()
     with working_folder() as folder:
-        figures, unmeasured = measure(Bench(arguments.quick, folder), set(arguments.only))
+        figures, unmeasured, broken = measure(Bench(arguments.quick, folder), set(arguments.only))
     missed = [figure for figure in figures if not figure.reached(SLACK if arguments.quick else 1)]
     required = set(os.environ.get("ROCMWATCH_REQUIRE", "").split(","))
     lost = [name for name in unmeasured if name in required or "all" in required]
@@ -79,6 +93,7 @@ def main() -> int:
         "cpus": os.cpu_count(),
         "figures": [asdict(figure) | {"reached": figure.reached()} for figure in figures],
         "unmeasured": unmeasured,
+        "broken": broken,
     }
     path = Path(arguments.json)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,8 +102,8 @@ def main() -> int:
     seconds = time.monotonic() - started
     slack = f" with a slack of {SLACK:g}" if arguments.quick else ""
     reached = f"{bars - len(missed)} of {bars} bars reached{slack}"
-    print(f"{reached}, {len(unmeasured)} rows not measured, {seconds:.0f} s: {path}")
-    return 1 if lost or missed else 0
+    print(f"{reached}, {len(unmeasured)} rows not measured, {len(broken)} broken, {seconds:.0f} s: {path}")
+    return 1 if lost or missed or broken else 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from measure import Bench, Unmeasured, cpu_nanoseconds, descendants, pss_bytes
+from measure import Bench, cpu_nanoseconds, descendants, pss_bytes
 
 READY_SECONDS = 20.0
 
@@ -105,7 +105,7 @@ class Service(Client):
         for pid in self.pids:
             if Path(f"/proc/{pid}/comm").read_text().strip() == "rw-sensors":
                 return pid
-        raise Unmeasured("the daemon has no process named rw-sensors")
+        raise RuntimeError("the daemon has no process named rw-sensors")
 
     def cpu_nanoseconds(self) -> int:
         return cpu_nanoseconds(self.pids)
@@ -133,9 +133,9 @@ class Service(Client):
                 pass
             if self._process.poll() is not None:
                 self._log.seek(0)
-                raise Unmeasured(f"the daemon ended: {self._log.read().decode(errors='replace').strip()[-400:]}")
+                raise RuntimeError(f"the daemon ended: {self._log.read().decode(errors='replace').strip()[-2000:]}")
             time.sleep(0.005)
-        raise Unmeasured(f"the daemon was not ready after {READY_SECONDS:.0f} s")
+        raise RuntimeError(f"the daemon was not ready after {READY_SECONDS:.0f} s")
 
 
 def free_port() -> int:
