@@ -1,7 +1,7 @@
 """What rocmwatch costs, as one table: `make bench`.
 
 Every row is a ratio to a C loop or to a peer that is measured in the same run; medians; absolute times are information.
-Ends with 1 when a bar is missed, a row is broken, or when a row that ROCMWATCH_REQUIRE names (or `all`) could not be measured.
+Ends with 1 when a bar is missed, a row is broken, or a row that ROCMWATCH_REQUIRE names (or `all`) is not measured.
 """
 
 from __future__ import annotations
