@@ -162,8 +162,8 @@ class Daemon:
     # Jobs
 
     def _start_jobs(self) -> None:
-        self._scheduler.add_job(self._tick_job)  # at once
         for job, name, executor in ((self._tick_job, _TICK, "default"), (self._heartbeat, _HEARTBEAT, _HEARTBEAT)):
+            self._scheduler.add_job(job, executor=executor)  # at once
             self._scheduler.add_job(job, "interval", seconds=self._every(name), id=name, executor=executor)
         self._scheduler.start()
 

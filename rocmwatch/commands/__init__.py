@@ -57,10 +57,8 @@ def main() -> None:
 
 def _settle_streams() -> None:
     """Makes the standard streams safe to use, however we were called."""
-    while (
-        descriptor := os.open(os.devnull, os.O_RDWR)
-    ) <= 2:  # closed ones: else a file takes their place
-        pass
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # a closed one: else the next file takes its place
+        os.set_inheritable(descriptor, True)  # noqa: FBT003
     os.close(descriptor)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
