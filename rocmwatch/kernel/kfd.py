@@ -39,6 +39,7 @@ class KfdNode(NamedTuple):
         num_xcc: Compute dies in it.
         vram_total_bytes: The size of its VRAM banks.
         vram_used_bytes: Where the driver counts that.
+        partition: The low three bits of its location: its number within the GPU when that is partitioned.
     """
 
     node: int
@@ -49,6 +50,7 @@ class KfdNode(NamedTuple):
     num_xcc: int | None
     vram_total_bytes: int | None
     vram_used_bytes: int | None
+    partition: int = 0
 
 
 def parse_properties(raw: bytes) -> dict[str, int]:
@@ -90,6 +92,7 @@ def make_node(
         num_xcc=values.get("num_xcc") or None,
         vram_total_bytes=total,
         vram_used_bytes=used,
+        partition=values.get("location_id", 0) & 7,
     )
 
 

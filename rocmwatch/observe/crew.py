@@ -1,34 +1,36 @@
 """The readers: one for everything, one for each stalled subject that is tried again, and those that were given up.
 
-What `read` returns is frames; whatever it takes to get them (a reader that died, one that hangs and is replaced)
-happens in here, within the same call, so that the GPUs behind a hanging one are read in the same tick.
+What `read` returns is frames; whatever it takes to get them happens in here, within the same call. When the common
+reader hangs, it is given up and all that it had not read yet is read by readers of their own, at the same time: however
+many subjects hang in one tick, the others wait for two deadlines and a little.
 """
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable
 
+from rocmwatch.errors import LauncherLost
 from rocmwatch.observe.leftovers import is_stuck_reader
-from rocmwatch.observe.link import Answer, LauncherLink, ReaderFailed, ReaderLink
-from rocmwatch.observe.stall import FIRST_RETRY_SECONDS, Stall
-from rocmwatch.observe.wire import SKIP, TOPOLOGY
+from rocmwatch.observe.link import NO_ANSWER, Frames, LauncherLink, ReaderFailed, ReaderLink, wait_for_all
+from rocmwatch.observe.stall import PATIENCE, Patience, Stall
+from rocmwatch.observe.wire import Order
 
 ROLE = "sensors"
-MOST_GIVEN_UP = 32  # readers that hang for ever; past that nothing new is started (TasksMax=64 in the unit)
-TRIAL_SECONDS = 0.1  # a try is waited for this long at once; later ticks look again
-
-Work = tuple[tuple[str, str, int], ...]  # of each GPU: PCI address, cardN, what to read
-Frames = dict[str, tuple[object, ...]]
+Orders = tuple[Order, ...]
 
 
 class Crew:
     """Reads subjects by whatever readers it takes."""
 
-    def __init__(self, launcher: LauncherLink, left_over: Iterable[int] = ()) -> None:
+    def __init__(self, launcher: LauncherLink, left_over: Iterable[int] = (), patience: Patience = PATIENCE) -> None:
         self._launcher = launcher
+        self._patience = patience
         self._reader: ReaderLink | None = None
         self._started = 0
-        self._given_up: dict[int, str] = {}  # pid -> subject
+        self._given_up: dict[int, str] = {}  # pid -> subject; killed, and not gone so far
+        self._survivors = 0
+        self._helpers: set[int] = set()  # pids of the readers of one subject
         self._left_over = set(left_over)
-        self.stalls: dict[str, Stall] = {}
+        self._stalls: dict[str, Stall] = {}
 
     @property
     def restarts(self) -> int:
@@ -38,94 +40,130 @@ class Crew:
     @property
     def abandoned(self) -> int:
         """Readers that hang and cannot be killed."""
-        return len(self._given_up) + len(self._left_over)
+        return self._survivors + len(self._left_over)
 
-    def read(self, topology: int, work: Work, deadline_seconds: float, now: float) -> Frames:
-        """The frames of all subjects that can be read; those that hang are in `stalls` afterwards.
+    @property
+    def stalled(self) -> frozenset[str]:
+        """The subjects that cannot be read at the moment."""
+        return frozenset(subject for subject, stall in self._stalls.items() if stall.over_at is None)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many readers hang that no more are started."""
+        return len(self._given_up) + len(self._left_over) + len(self._helpers) >= self._patience.most_readers
+
+    def renew(self, order_for: Callable[[str], Order | None], deadline_seconds: float, now: float) -> None:
+        """Begins a tick: strikes out what is gone, tries the stalled subjects whose time has come.
+
+        Args:
+            order_for: What to ask for a stalled subject; `None` when it is of no interest any more.
+            deadline_seconds: How long its read may take.
+            now: Monotonic time.
 
         Raises:
             LauncherLost: When the launcher is gone.
         """
-        self.bury()
+        self._bury()
+        trials: dict[str, ReaderLink] = {}
+        for subject, stall in list(self._stalls.items()):
+            order = order_for(subject)
+            if order is None:
+                self._end_trial(subject, stall)
+                del self._stalls[subject]
+            elif stall.over_at is None:
+                if stall.trial is None and now >= stall.retry_at and subject not in self._given_up.values():
+                    stall.trial, stall.asked_at = self._ask_fresh_reader(order), now
+                if stall.trial is not None:
+                    trials[subject] = stall.trial
+        for subject, answer in wait_for_all(trials, min(self._patience.trial_seconds, deadline_seconds)).items():
+            stall = self._stalls[subject]
+            if answer.complete:
+                self._let_go(trials[subject])
+                stall.trial, stall.over_at = None, now
+            elif answer.died or now - stall.asked_at >= deadline_seconds:
+                self._end_trial(subject, stall)
+                stall.failed_again(now, self._patience)
+
+    def read(self, orders: Orders, deadline_seconds: float, now: float) -> Frames:
+        """The frames of all subjects that can be read; those that hang are in `stalled` afterwards.
+
+        Args:
+            orders: None of a subject that stalls.
+            deadline_seconds: How long one subject may take.
+            now: Monotonic time.
+
+        Raises:
+            LauncherLost: When the launcher is gone.
+        """
         frames: Frames = {}
-        suspects: set[str] = set()
-        while topology != SKIP or work:
-            reader = self._ready_reader()
+        answer = NO_ANSWER
+        for _ in range(2):  # one that was killed between two ticks is no sign of anything
+            reader = self._reader = self._reader or self._start_reader()
             if reader is None:
-                break
-            reader.ask(topology, work)
+                return frames
+            reader.ask(orders)
             answer = reader.wait(deadline_seconds)
             frames.update(answer.frames)
             if answer.complete:
-                break
-            culprit = answer.stuck_in
-            self._part_with(reader, answer)
+                return frames
             self._reader = None
-            if culprit in suspects and not culprit:
-                break  # two readers failed and nobody knows in what: the next tick tries again
-            if culprit and (culprit in suspects or not answer.died):  # a death may be an accident, the second is none
-                self.stalls[culprit] = Stall(now + FIRST_RETRY_SECONDS)
-            suspects.add(culprit)
-            if culprit not in ("", TOPOLOGY) or TOPOLOGY in self.stalls:
-                topology = SKIP  # it comes first, so it was read
-            work = tuple(item for item in work if item[0] not in frames and item[0] not in self.stalls)
-        return frames
+            self._part_with(reader, answer.stuck_in, died=answer.died)
+            orders = tuple(order for order in orders if order.subject not in frames)
+            if answer.stuck_in:
+                break
+        if not (answer.died or answer.stuck_in):
+            return frames  # it did not even begin, twice: this machine has other worries, and the next tick will see
+        if not answer.died:
+            self._stall(answer.stuck_in, now)
+            orders = tuple(order for order in orders if order.subject != answer.stuck_in)
+        return frames | self._read_apart(orders, deadline_seconds, now)
 
-    def retry(self, work: Mapping[str, tuple[int, Work]], deadline_seconds: float, now: float) -> Frames:
-        """Tries the stalled subjects whose time has come.
-
-        Args:
-            work: What to ask for each stalled subject. One that is missing here is of no interest any more.
-            deadline_seconds: How long its read may take.
-            now: Monotonic time.
-
-        Returns:
-            The frames of those that can be read again; they are no longer in `stalls`.
-        """
+    def _read_apart(self, orders: Orders, deadline_seconds: float, now: float) -> Frames:
+        """Each subject by a reader of its own, all at the same time."""
         frames: Frames = {}
-        for subject, stall in list(self.stalls.items()):
-            if subject not in work:
-                self._stop_trial(stall, subject)
-                del self.stalls[subject]
-                continue
-            if stall.trial is None and now >= stall.retry_at and subject not in self._given_up.values():
-                stall.trial, stall.asked_at = self._start_reader(), now
-                if stall.trial is not None:
-                    stall.trial.ask(*work[subject])
-            if stall.trial is None:
-                continue
-            answer = stall.trial.wait(min(TRIAL_SECONDS, deadline_seconds))
+        readers: dict[str, ReaderLink] = {}
+        for order in orders:
+            reader = self._ask_fresh_reader(order)
+            if reader is not None:
+                readers[order.subject] = reader
+        for subject, answer in wait_for_all(readers, deadline_seconds).items():
+            frames.update(answer.frames)
             if answer.complete:
-                stall.trial.close()
-                del self.stalls[subject]
-                frames.update(answer.frames)
-            elif answer.died or now - stall.asked_at >= deadline_seconds:
-                self._stop_trial(stall, subject)
-                stall.failed_again(now)
+                self._let_go(readers[subject])
+            else:
+                self._part_with(readers[subject], subject, died=answer.died)
+                self._stall(subject, now)
         return frames
-
-    def bury(self) -> None:
-        """Strikes out the readers that are gone at last."""
-        for pid in self._launcher.dead():
-            self._given_up.pop(pid, None)
-        self._left_over = {pid for pid in self._left_over if is_stuck_reader(pid)}
 
     def close(self) -> None:
         """Ends the readers that are well; the others get a kill that nobody waits for."""
-        for subject, stall in self.stalls.items():
-            self._stop_trial(stall, subject)
+        with contextlib.suppress(LauncherLost):
+            for subject, stall in self._stalls.items():
+                self._end_trial(subject, stall)
         if self._reader is not None:
             self._reader.close()
             self._reader = None
         self._launcher.close()
 
-    def _ready_reader(self) -> ReaderLink | None:
-        if self._reader is None:
-            self._reader = self._start_reader()
-        return self._reader
+    def _bury(self) -> None:
+        for pid in self._launcher.dead():
+            self._given_up.pop(pid, None)
+        self._survivors = len(self._given_up)
+        self._left_over = {pid for pid in self._left_over if is_stuck_reader(pid)}
+
+    def _ask_fresh_reader(self, order: Order) -> ReaderLink | None:
+        reader = self._start_reader()
+        if reader is not None:
+            self._helpers.add(reader.pid)
+            reader.ask((order,))
+        return reader
+
+    def _let_go(self, reader: ReaderLink) -> None:
+        self._helpers.discard(reader.pid)
+        reader.close()
 
     def _start_reader(self) -> ReaderLink | None:
-        if self.abandoned >= MOST_GIVEN_UP:
+        if self.is_full:
             return None
         try:
             reader = self._launcher.fork(ROLE)
@@ -134,13 +172,21 @@ class Crew:
         self._started += 1
         return reader
 
-    def _stop_trial(self, stall: Stall, subject: str) -> None:
+    def _stall(self, subject: str, now: float) -> None:
+        stall = self._stalls.get(subject)
+        if stall is None or stall.is_forgotten(now):
+            first = self._patience.first_retry_seconds
+            self._stalls[subject] = Stall(wait_seconds=first, retry_at=now + first)
+        else:
+            stall.failed_again(now, self._patience)
+
+    def _end_trial(self, subject: str, stall: Stall) -> None:
         if stall.trial is not None:
-            self._part_with(stall.trial, Answer({}, complete=False, stuck_in=subject))
+            self._part_with(stall.trial, subject, died=False)
             stall.trial = None
 
-    def _part_with(self, reader: ReaderLink, answer: Answer) -> None:
-        reader.close()
+    def _part_with(self, reader: ReaderLink, subject: str, *, died: bool) -> None:
+        self._let_go(reader)
         self._launcher.kill(reader.pid)  # a dead one is only reaped by this
-        if not answer.died:
-            self._given_up[reader.pid] = answer.stuck_in
+        if not died:
+            self._given_up[reader.pid] = subject

@@ -83,6 +83,10 @@ class Launcher:
             requests, token, mailbox = descriptors
             serve_requests(ROLES[name](root), requests, token, mailbox)
             status = 0
+        except BrokenPipeError:
+            pass  # main is gone
+        except Exception:  # noqa: BLE001  # whatever it is, it is a bug, and this is its way into the journal
+            sys.excepthook(*sys.exc_info())
         finally:
             os._exit(status)  # nothing of the launcher's stack may run in the child
 

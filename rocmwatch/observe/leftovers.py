@@ -8,7 +8,7 @@ Source: /proc/PID/stat (proc_pid_stat(5)), cgroup.procs.
 
 import os
 
-from rocmwatch.observe.discovery import read_file
+from rocmwatch.observe.files import read_file
 
 READER_NAMES = frozenset({"rw-sensors"})
 _ROOTS = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")

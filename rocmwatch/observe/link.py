@@ -11,15 +11,18 @@ import socket
 import subprocess
 import sys
 import time
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from rocmwatch.errors import LauncherLost
-from rocmwatch.observe.wire import PACKET_BYTES, TOKEN, Mailbox, Request, WireError, pack
+from rocmwatch.observe.wire import PACKET_BYTES, TOKEN, Mailbox, Order, WireError, pack_request
 
 _LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launcher.py")  # not imported: main stays smaller
 START_SECONDS = 10.0
 END_SECONDS = 1.0
 SLICES = 4  # how often within a deadline the reader's progress is looked at
+
+Frames = dict[str, tuple[Any, ...]]
 
 
 class ReaderFailed(Exception):
@@ -32,14 +35,17 @@ class Answer(NamedTuple):
     Attributes:
         frames: subject -> value, complete ones only.
         complete: Whether every subject was read.
-        died: Whether the reader is gone.
+        died: Whether the reader is gone, or cannot be trusted.
         stuck_in: The subject that was being read when it stopped; empty when that is not known.
     """
 
-    frames: dict[str, tuple[object, ...]]
+    frames: Frames
     complete: bool
     died: bool = False
     stuck_in: str = ""
+
+
+NO_ANSWER = Answer({}, complete=False)
 
 
 class ReaderLink:
@@ -47,51 +53,73 @@ class ReaderLink:
 
     def __init__(self, pid: int, requests: int, token: int, mailbox: int) -> None:
         self.pid = pid
+        self.token = token
         self._requests = requests
-        self._token = token
         self._mailbox = Mailbox(mailbox)
         os.close(mailbox)  # the mapping stays
-        self._poll = select.poll()
-        self._poll.register(token, select.POLLIN)
         self._sequence = 0
 
-    def ask(self, topology: int, gpus: tuple[tuple[str, str, int], ...]) -> None:
+    def ask(self, orders: tuple[Order, ...]) -> None:
         """Sends a request. A dead reader is noticed by `wait`."""
         self._sequence += 1
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._requests, pack(Request(self._sequence, topology, gpus)))
+        with contextlib.suppress(BrokenPipeError, BlockingIOError):
+            os.write(self._requests, pack_request(self._sequence, orders))
 
     def wait(self, deadline_seconds: float) -> Answer:
-        """The answer to the last request, or what there is of it once one subject takes longer than the deadline."""
-        progress, since = None, time.monotonic()
-        slice_milliseconds = max(1, round(deadline_seconds * 1000 / SLICES))
-        while not self._poll.poll(slice_milliseconds):
-            current, now = self._mailbox.progress(), time.monotonic()
-            if current != progress:
-                progress, since = current, now - deadline_seconds / SLICES
-            if now - since >= deadline_seconds:
-                return Answer(self._frames(), complete=False, stuck_in=current[1])
-        data = os.read(self._token, 4096)
-        if not data:
-            return Answer(self._frames(), complete=False, died=True, stuck_in=self._mailbox.progress()[1])
-        if data[-TOKEN.size :] != TOKEN.pack(self._sequence):
-            return self.wait(deadline_seconds)  # the token of a request whose answer nobody waited for any more
+        """The answer to the last request, or what there is of it when a single subject takes longer than that."""
+        progress, idle = self._mailbox.progress(), 0
+        while idle < SLICES and not ready((self,), deadline_seconds / SLICES):  # counted: a machine may stand still
+            before, progress = progress, self._mailbox.progress()
+            idle = 0 if progress != before else idle + 1
+        return self.answer()
+
+    def answer(self) -> Answer:
+        """What there is of the answer by now."""
+        frames: Frames = {}
+        intact = True
         try:
-            return Answer(dict(self._mailbox.frames(self._sequence)), complete=True)
+            token = os.read(self.token, 4 * TOKEN.size)
+        except BlockingIOError:
+            token = None
+        try:
+            for subject, value in self._mailbox.frames(self._sequence):
+                frames[subject] = value
         except WireError:
-            return Answer({}, complete=False, died=True)
+            intact = False
+        if token is not None:
+            complete = intact and token == TOKEN.pack(self._sequence)
+            return Answer(frames, complete, died=not complete, stuck_in="" if complete else self._stuck_in())
+        return Answer(frames, complete=False, stuck_in=self._stuck_in())
 
     def close(self) -> None:
         """Closes the pipes: a reader that is well ends by that."""
         os.close(self._requests)
-        os.close(self._token)
+        os.close(self.token)
         self._mailbox.close()
 
-    def _frames(self) -> dict[str, tuple[object, ...]]:
-        try:
-            return dict(self._mailbox.frames(self._sequence))
-        except WireError:
-            return {}
+    def _stuck_in(self) -> str:
+        sequence, _, subject = self._mailbox.progress()
+        return subject if sequence == self._sequence else ""
+
+
+def ready(readers: Collection[ReaderLink], seconds: float) -> list[ReaderLink]:
+    """Those that have answered or ended, once there is one, or after so many seconds."""
+    poll = select.poll()
+    by_token = {reader.token: reader for reader in readers}
+    for token in by_token:
+        poll.register(token, select.POLLIN)
+    return [by_token[token] for token, _ in poll.poll(max(1.0, seconds * 1000))]
+
+
+def wait_for_all(readers: Mapping[str, ReaderLink], seconds: float) -> dict[str, Answer]:
+    """The answers of readers that were asked for one subject each, after so many seconds at most."""
+    waiting = list(readers.values())
+    for _ in range(SLICES):
+        end = time.monotonic() + seconds / SLICES
+        while waiting and (left := end - time.monotonic()) > 0:
+            done = ready(waiting, left)
+            waiting = [reader for reader in waiting if reader not in done]
+    return {subject: reader.answer() for subject, reader in readers.items()}
 
 
 class LauncherLink:
@@ -126,21 +154,24 @@ class LauncherLink:
             ReaderFailed: When there can be no further process just now.
             LauncherLost: When the launcher is gone.
         """
-        request_read, request_write = os.pipe2(os.O_CLOEXEC)
-        token_read, token_write = os.pipe2(os.O_CLOEXEC)
-        mailbox = Mailbox.create()
-        try:
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            try:
+                request_read, request_write = os.pipe2(os.O_CLOEXEC)
+                theirs.callback(os.close, request_read)
+                ours.callback(os.close, request_write)
+                token_read, token_write = os.pipe2(os.O_CLOEXEC)
+                theirs.callback(os.close, token_write)
+                ours.callback(os.close, token_read)
+                mailbox = Mailbox.create()
+                ours.callback(os.close, mailbox)
+            except OSError as error:
+                raise ReaderFailed(f"no further reader process: {error.strerror}") from error
             self._send(f"fork {name} {self._root}", [request_read, token_write, mailbox])
-            number = self._started_pid()
-        except BaseException:
-            for descriptor in (request_write, token_read, mailbox):
-                os.close(descriptor)
-            raise
-        finally:
-            os.close(request_read)
-            os.close(token_write)
+            pid = self._started_pid()
+            ours.pop_all()
         os.set_blocking(request_write, False)
-        return ReaderLink(number, request_write, token_read, mailbox)
+        os.set_blocking(token_read, False)
+        return ReaderLink(pid, request_write, token_read, mailbox)
 
     def kill(self, pid: int) -> None:
         """Has a reader killed; `dead()` tells when it is gone."""

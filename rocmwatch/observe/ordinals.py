@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 
-from rocmwatch.observe.discovery import read_file
+from rocmwatch.observe.files import read_file
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 

@@ -5,11 +5,11 @@ closes the pipe, and on the first thing it does not understand: main starts anot
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 from rocmwatch.observe.sensors import SensorReader
-from rocmwatch.observe.wire import TOKEN, Mailbox, Request, unpack
+from rocmwatch.observe.wire import TOKEN, Mailbox, Order, unpack_request
 
 REQUEST_BYTES = 64 << 10  # what a pipe holds: main never has two requests under way
 
@@ -17,8 +17,8 @@ REQUEST_BYTES = 64 << 10  # what a pipe holds: main never has two requests under
 class Role(Protocol):
     """What a kind of reader can do."""
 
-    def subjects(self, request: Request) -> Iterator[tuple[str, Callable[[], tuple[object, ...] | None]]]:
-        """(name, read) of each subject of a request, in order; `read` may return `None`: no frame."""
+    def answer(self, order: Order, /) -> tuple[object, ...]:
+        """Reads one subject."""
 
 
 ROLES: dict[str, Callable[[str], Role]] = {"sensors": SensorReader}
@@ -28,13 +28,9 @@ def serve_requests(role: Role, requests: int, token: int, mailbox_descriptor: in
     """Answers until the request pipe ends."""
     mailbox = Mailbox(mailbox_descriptor)
     while data := os.read(requests, REQUEST_BYTES):
-        value, _ = unpack(data)
-        request = Request(*value)  # type: ignore[arg-type]  # main packed a Request
-        sequence = request.sequence
+        sequence, orders = unpack_request(data)
         mailbox.begin(sequence)
-        for subject, read in role.subjects(request):
-            mailbox.enter(sequence, subject)
-            answer = read()
-            if answer is not None:
-                mailbox.put(sequence, subject, answer)
+        for order in orders:
+            mailbox.enter(sequence, order.subject)
+            mailbox.put(sequence, order.subject, role.answer(order))
         os.write(token, TOKEN.pack(sequence))

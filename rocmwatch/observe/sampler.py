@@ -4,34 +4,39 @@ One writer: `tick` is called by one thread at a time, and what it returns is nev
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rocmwatch.kernel.kfd import KfdNode, by_gpu
-from rocmwatch.model import GpuReading, GpuState, ReaderStatus, Snapshot, SourceStatus, frozen
+from rocmwatch.model import GpuState, ReaderStatus, Snapshot, frozen
 from rocmwatch.observe.clock import Clock
-from rocmwatch.observe.crew import Crew, Frames, Work
+from rocmwatch.observe.crew import Crew
+from rocmwatch.observe.link import Frames
 from rocmwatch.observe.ordinals import Ordinals
+from rocmwatch.observe.sources import Result, Sources
 from rocmwatch.observe.track import Track
 from rocmwatch.observe.wire import (
+    CARDS,
     FRAGMENTATION,
+    LIST,
     LOOK,
     MEMORY,
-    RELIST,
+    NODES,
     SENSORS,
-    SKIP,
     SLOW,
-    TOPOLOGY,
+    CardsFrame,
+    FaultTuple,
     GpuFrame,
-    TopologyFrame,
+    NodesFrame,
+    Order,
 )
 
 SLOW_SECONDS = 60.0  # limits, descriptions, files that were not there
-RELIST_SECONDS = 30.0  # names of the cards
+LIST_SECONDS = 30.0  # which cards there are
 OLD_TABLE_SECONDS = 60.0  # formats F0-F3 are printed by walking every free block under the allocator's lock
 CHEAP_TABLE = "F4"
 EVERYTHING = MEMORY | SENSORS | SLOW | FRAGMENTATION
-_SOURCES = {MEMORY: "memory", SENSORS: "sensors", FRAGMENTATION: "fragmentation"}
+_FULL = "too many readers hang in the driver: no further one is started until one of them goes, or the node reboots"
 
 
 class Pace(NamedTuple):
@@ -53,12 +58,14 @@ class Sampler:
         self._ordinals = ordinals
         self._tracks: dict[str, Track] = {}
         self._done_at: dict[int, float] = {}  # kind of work -> monotonic
-        self._relisted_at: float | None = None
-        self._sources: dict[str, SourceStatus] = {}
+        self._listed_at: float | None = None
+        self._cards: dict[str, str] = {}  # PCI address -> cardN, as listed last
+        self._nodes: dict[str, tuple[KfdNode, ...]] = {}
+        self._sources = Sources()
         self._fault_counts: Counter[tuple[str, str]] = Counter()
         self._sequence = 0
         self._driver_version: str | None = None
-        self._notes: tuple[str, ...] = ()
+        self._notes: dict[str, tuple[str, ...]] = {}
 
     def tick(self) -> Snapshot:
         """Reads what is due and says what is known now.
@@ -67,17 +74,21 @@ class Sampler:
             LauncherLost: When the launcher is gone: this process cannot sample any more.
         """
         started = self._clock.monotonic()
-        due = self._due(started)
-        frames = self._crew.read(self._topology_work(started), self._work(due), self.pace.deadline, started)
-        fresh = self._apply_topology(frames)
-        self._apply(frames)
-        if fresh:  # first seen in this tick, or back again: it is in the picture at once
-            self._apply(self._crew.read(SKIP, self._work(EVERYTHING, fresh), self.pace.deadline, started))
-        retried = self._crew.retry(self._retry_work(), self.pace.deadline, started)
-        self._apply_topology(retried)
-        self._apply(retried)
-        self._mark_stalled()
-        self._note_sources(due, started)
+        self._crew.renew(self._order_for, self.pace.deadline, started)
+        about_topology = self._topology_orders(started)
+        stalled = self._crew.stalled
+        orders = tuple(
+            order for order in (*about_topology, *self._gpu_orders(self._due(started))) if order.subject not in stalled
+        )
+        frames = self._crew.read(orders, self.pace.deadline, started)
+        results = self._apply(orders, frames)
+        news = self._apply_topology(orders, frames)
+        if news:  # seen for the first time, or changed: it is in the picture at once
+            orders += news
+            results += self._apply(news, self._crew.read(news, self.pace.deadline, started))
+        unix, took = self._clock.unix(), self._clock.monotonic() - started
+        self._sources.note_gpus(results, unix, took)
+        self._sources.note_topology([order.subject for order in about_topology], frames, unix, took)
         return self._snapshot()
 
     # What to read
@@ -94,92 +105,100 @@ class Sampler:
                 due |= kind
         return due
 
-    def _topology_work(self, now: float) -> int:
-        if TOPOLOGY in self._crew.stalls:
-            return SKIP
-        if self._relisted_at is None or now - self._relisted_at >= RELIST_SECONDS:
-            self._relisted_at = now
-            return RELIST
-        return LOOK
+    def _topology_orders(self, now: float) -> tuple[Order, ...]:
+        if self._listed_at is None or now - self._listed_at >= LIST_SECONDS:
+            self._listed_at = now
+            return Order(CARDS, LIST), Order(NODES, LIST)
+        return (Order(NODES, LOOK),)
 
-    def _work(self, what: int, only: Iterable[str] | None = None) -> Work:
-        chosen = self._tracks if only is None else only
-        return tuple(
-            (pci, self._tracks[pci].card, what)
-            for pci in sorted(chosen)
-            if pci not in self._crew.stalls and self._tracks[pci].state is not GpuState.LOST
-        )
-
-    def _retry_work(self) -> Mapping[str, tuple[int, Work]]:
-        work: dict[str, tuple[int, Work]] = {TOPOLOGY: (RELIST, ())}
-        for pci, track in self._tracks.items():
+    def _gpu_orders(self, due: int) -> Iterator[Order]:
+        for _, track in sorted(self._tracks.items()):
             if track.state is not GpuState.LOST:
-                work[pci] = (SKIP, ((pci, track.card, EVERYTHING),))
-        return work
+                yield track.order(due if track.memory is not None else EVERYTHING)
+
+    def _order_for(self, subject: str) -> Order | None:
+        if subject in (CARDS, NODES):
+            return Order(subject, LIST)
+        track = self._tracks.get(subject)
+        return track.order(EVERYTHING) if track and track.state is not GpuState.LOST else None
 
     # What came back
 
-    def _apply_topology(self, frames: Frames) -> set[str]:
-        value = frames.get(TOPOLOGY)
-        if value is None:
-            return set()
-        frame = TopologyFrame(*value)  # type: ignore[arg-type]  # the reader packed one
-        self._driver_version, self._notes = frame.driver_version, frame.notes
-        self._fault_counts.update((source, errno) for source, errno, _ in frame.faults)
-        nodes = by_gpu(KfdNode(*node) for node in frame.nodes)  # type: ignore[arg-type]
-        cards = dict(frame.cards)
-        self._ordinals.add(cards)
-        fresh = set()
-        for pci, card in cards.items():
-            track = self._tracks.get(pci)
-            if track is None or track.state is GpuState.LOST or track.card != card:
-                track = self._tracks[pci] = Track(pci=pci, ordinal=self._ordinals[pci], card=card)
-            track.place(card, nodes.get(pci, ()))
-            fresh.add(pci)  # a new topology may have changed what every GPU can say
-        for pci, track in self._tracks.items():
-            if pci not in cards:
-                track.state = GpuState.LOST
-        return fresh - self._crew.stalls.keys()
-
-    def _apply(self, frames: Frames) -> None:
+    def _apply(self, orders: Iterable[Order], frames: Frames) -> list[Result]:
         unix = self._clock.unix()
-        for pci, value in frames.items():
-            track = self._tracks.get(pci)
+        results: list[Result] = []
+        for order in orders:
+            track = self._tracks.get(order.subject)
             if track is None:
                 continue
-            frame = GpuFrame(*value)  # type: ignore[arg-type]
-            track.apply(frame, unix)
-            self._fault_counts.update((source, errno) for source, errno, _ in frame.faults)
-            if track.state is GpuState.LOST:
-                self._relisted_at = None  # look at once whether it came back under another name
+            value = frames.get(order.subject)
+            frame = None if value is None else GpuFrame(*value)
+            was = track.state
+            if frame is None:
+                track.miss(GpuState.STALLED if order.subject in self._crew.stalled else track.state)
+            else:
+                track.apply(frame, unix)
+                self._count(frame.faults)
+            if track.state is GpuState.LOST is not was:
+                self._listed_at = None  # look at once whether it came back under another name
+            results.append((order, frame))
+        return results
 
-    def _mark_stalled(self) -> None:
-        for pci in self._crew.stalls:
-            if pci in self._tracks and self._tracks[pci].state is not GpuState.LOST:
-                self._tracks[pci].state = GpuState.STALLED
+    def _apply_topology(self, orders: Iterable[Order], frames: Frames) -> tuple[Order, ...]:
+        """Returns what has to be read because of it."""
+        listed = any(order.subject == CARDS for order in orders) and CARDS in frames
+        if frames.get(NODES):
+            nodes = NodesFrame(*frames[NODES])
+            self._count(nodes.faults)
+            self._notes[NODES] = nodes.notes
+            if nodes.nodes is not None:
+                self._nodes = by_gpu(KfdNode(*node) for node in nodes.nodes)  # type: ignore[arg-type]
+            if not listed:
+                self._listed_at = None  # the cards are others, too
+        if frames.get(CARDS):
+            cards = CardsFrame(*frames[CARDS])
+            self._count(cards.faults)
+            self._notes[CARDS], self._driver_version = cards.notes, cards.driver_version
+            if cards.cards is not None:
+                known = {card: pci for pci, card in self._cards.items()}
+                named = ((pci or known.get(card), card) for pci, card in cards.cards)
+                self._cards = {pci: card for pci, card in named if pci}
+        return tuple(self._place(listed=listed)) if listed or frames.get(NODES) else ()
 
-    def _note_sources(self, due: int, started: float) -> None:
-        took = self._clock.monotonic() - started
-        unix = self._clock.unix()
-        names = [name for kind, name in _SOURCES.items() if due & kind]
-        names += [TOPOLOGY] if TOPOLOGY not in self._crew.stalls else []
-        for name in names:
-            self._sources[name] = SourceStatus(last_success_at=unix, duration_seconds=took)
+    def _place(self, *, listed: bool) -> Iterator[Order]:
+        self._ordinals.add(self._cards)
+        for pci, track in self._tracks.items():
+            if pci not in self._cards and track.state is not GpuState.LOST:
+                track.miss(GpuState.LOST)
+        for pci, card in self._cards.items():
+            if pci not in self._tracks:
+                self._tracks[pci] = Track(pci=pci, ordinal=self._ordinals[pci])
+            track = self._tracks[pci]
+            is_news = track.place(card, self._nodes.get(pci, ())) or (listed and track.state is GpuState.LOST)
+            if is_news and pci not in self._crew.stalled:
+                yield track.order(EVERYTHING if track.memory is None else MEMORY | SENSORS | SLOW)
+
+    def _count(self, faults: Iterable[FaultTuple]) -> None:
+        self._fault_counts.update((source, errno) for _, source, errno, _ in faults)
+
+    # What to say
 
     def _snapshot(self) -> Snapshot:
-        self._crew.bury()
         self._sequence += 1
-        readings: list[GpuReading] = [track.reading() for track in self._tracks.values()]
+        notes = [note for notes in self._notes.values() for note in notes]
+        if self._crew.is_full:
+            notes.append(_FULL)
+        tracks = sorted(self._tracks.values(), key=lambda track: track.ordinal)
         return Snapshot(
             sequence=self._sequence,
             taken_at=self._clock.unix(),
-            gpus=tuple(sorted(readings, key=lambda reading: int(reading.gpu.gpu))),
-            sources=frozen(self._sources),
+            gpus=tuple([track.reading() for track in tracks]),
+            sources=self._sources.current(),
             readers=ReaderStatus(
                 restarts=self._crew.restarts,
                 abandoned=self._crew.abandoned,
                 fault_counts=frozen(self._fault_counts),
             ),
             driver_version=self._driver_version,
-            notes=self._notes,
+            notes=tuple(notes),
         )

@@ -1,8 +1,7 @@
 """What the sampler remembers of one GPU between ticks, and how a frame changes it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from rocmwatch.kernel.kfd import KfdNode
 from rocmwatch.kernel.pool import choose_pool
@@ -19,14 +18,30 @@ from rocmwatch.model import (
     Pool,
     frozen,
 )
-from rocmwatch.observe.wire import LIMIT_FIELDS, MEMORY_FIELDS, SENSOR_FIELDS, TOTAL_FIELDS, GpuFrame
-
-# What a GPU may have, by the name that its files go by in a description.
-FIELDS = tuple(
-    name
-    for name in (*TOTAL_FIELDS, *MEMORY_FIELDS, *SENSOR_FIELDS, *LIMIT_FIELDS)
-    if not name.startswith("clock_limit")
+from rocmwatch.observe.wire import (
+    FRAGMENTATION,
+    LIMIT_FIELDS,
+    MEMORY,
+    MEMORY_FIELDS,
+    SENSOR_FIELDS,
+    SENSORS,
+    SLOW,
+    TOTAL_FIELDS,
+    Description,
+    GpuFrame,
+    Order,
+    Table,
 )
+
+_KINDS = (MEMORY, SENSORS, SLOW, FRAGMENTATION)
+_NO_SENSORS: tuple[float | None, ...] = (None,) * len(SENSOR_FIELDS)
+_POWER = SENSOR_FIELDS.index("power")
+_ENERGY = SENSOR_FIELDS.index("energy")
+_CLOCK_LIMITS = "clock_limit_"
+_UNKNOWN = Description(*(None,) * 8, memory_names=(), sensor_names=None)
+# What a GPU may have, by the name that its files go by in a description.
+_MEMORY_NAMES = (*TOTAL_FIELDS, *MEMORY_FIELDS)
+_SENSOR_NAMES = (*SENSOR_FIELDS, *(name for name in LIMIT_FIELDS if not name.startswith(_CLOCK_LIMITS)))
 _STATES = {
     "active": GpuState.ACTIVE,
     "suspended": GpuState.SUSPENDED,
@@ -35,151 +50,216 @@ _STATES = {
 }
 
 
-def _named(prefix: str, names: tuple[str, ...], values: tuple[float | None, ...]) -> Mapping[str, float]:
-    """The values whose name has the prefix, without it, and without those that are not there."""
-    return frozen(
-        {
-            name[len(prefix) :]: value
-            for name, value in zip(names, values, strict=True)
-            if value is not None and name.startswith(prefix)
-        }
-    )
+def _places(prefix: str, names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """The names that have the prefix, without it, and where they stand."""
+    return tuple((name[len(prefix) :], at) for at, name in enumerate(names) if name.startswith(prefix))
+
+
+_TEMPERATURES = _places("temperature_", SENSOR_FIELDS)
+_CLOCKS = _places("clock_", SENSOR_FIELDS)
+_BUSY = _places("busy_", SENSOR_FIELDS)
+
+
+def _there(places: tuple[tuple[str, int], ...], values: tuple[float | None, ...]) -> Mapping[str, float]:
+    return frozen({name: value for name, at in places if (value := values[at]) is not None})
 
 
 @dataclass(slots=True, kw_only=True)
 class Track:
-    """One GPU's last words."""
+    """One GPU's last words.
+
+    Attributes:
+        memory: `None` when there is nothing current.
+        sensors: The same; they are read less often than memory and hold until they are read again.
+    """
 
     pci: str
     ordinal: int
-    card: str
+    card: str = ""
     nodes: tuple[KfdNode, ...] = ()
     state: GpuState = GpuState.ACTIVE
-    faults: tuple[Fault, ...] = ()
     memory: tuple[int | None, ...] | None = None
     totals: tuple[int | None, ...] = (None,) * len(TOTAL_FIELDS)
-    sensors: tuple[float | None, ...] | None = None
+    sensors: tuple[float | None, ...] = _NO_SENSORS
     xcc_clocks: tuple[float | None, ...] = ()
-    limits: tuple[float | None, ...] = (None,) * len(LIMIT_FIELDS)
-    metrics_format: int | None = None
-    description: tuple[object, ...] | None = None
     free_blocks: FreeBlocks | None = None
     sampled_at: float | None = None
     sensors_at: float | None = None
     fragmentation_at: float | None = None
-    _gpu: Gpu | None = field(default=None)
+    _faults: dict[int, tuple[Fault, ...]] = field(default_factory=dict)  # by what was read
     _limits: Limits = field(default_factory=Limits)
+    _description: Description = _UNKNOWN
+    _metrics_format: int | None = None
+    _pool: Pool = Pool.VRAM
+    _seen: frozenset[str] = frozenset()  # sensors that had a value
+    _used: tuple[int | None, ...] = ()  # of each partition
+    _gpu: Gpu | None = None
+
+    def order(self, what: int) -> Order:
+        """What to ask for, to read so much of it."""
+        counted = len(self.nodes) > 1 and any(node.vram_used_bytes is not None for node in self.nodes)
+        return Order(self.pci, what, self.card, tuple(node.node for node in self.nodes) if counted else ())
+
+    def place(self, card: str, nodes: tuple[KfdNode, ...]) -> bool:
+        """Takes in what the topology says. Returns whether that is news."""
+        if card == self.card and list(map(_identity, nodes)) == list(map(_identity, self.nodes)):
+            return False
+        self.card, self.nodes, self._used, self._gpu = card, nodes, (), None
+        return True
 
     def apply(self, frame: GpuFrame, unix: float) -> None:
         """Takes in what a reader read."""
-        self.state = _STATES.get(frame.state, GpuState.STALLED)
-        self.faults = tuple(Fault(source=source, errno=errno, path=path) for source, errno, path in frame.faults)
-        if self.state is GpuState.LOST:
+        state = _STATES[frame.state]
+        if state is GpuState.LOST:
+            self.miss(state)
             return
-        if frame.memory is not None:
-            self.memory, self.sampled_at = frame.memory, unix
+        if not (state is GpuState.ACTIVE and self.state is GpuState.RESETTING and not frame.done & SENSORS):
+            self.state = state  # else only the sensors can tell that the reset is over
+        for kind in _KINDS:
+            if frame.done & kind:
+                faults = (fault[1:] for fault in frame.faults if fault[0] == kind)
+                self._faults[kind] = tuple(Fault(source=name, errno=errno, path=path) for name, errno, path in faults)
+        self.memory, self.sampled_at = frame.memory, unix
+        if frame.partitions != self._used:
+            self._used, self._gpu = frame.partitions, None
         if frame.sensors is not None:
-            self.sensors, self.xcc_clocks, self.sensors_at = frame.sensors, frame.xcc_clocks, unix
-            if frame.metrics_format not in (None, self.metrics_format):
-                self.metrics_format, self._gpu = frame.metrics_format, None
-        elif self.state is GpuState.SUSPENDED:
-            self.sensors, self.xcc_clocks = None, ()
-        if frame.totals is not None:
-            self.totals, self._gpu = frame.totals, None
-        if frame.limits is not None:
-            self.limits, self._limits = frame.limits, _limits(frame.limits)
-        if frame.description is not None:
-            self.description, self._gpu = frame.description, None
-        if frame.buddy is not None:
-            self._apply_table(frame.buddy, unix)
+            self._apply_sensors(frame, frame.sensors, unix)
+        elif state is GpuState.SUSPENDED:
+            self.sensors, self.xcc_clocks = _NO_SENSORS, ()
+        if frame.done & SLOW:
+            self._apply_slow(frame)
+        if frame.table is not None:
+            self._apply_table(frame.table, unix)
 
-    def _apply_table(self, buddy: tuple[str, int, int, tuple[tuple[int, int], ...]] | str, unix: float) -> None:
-        if isinstance(buddy, str):  # why there is none
-            self.free_blocks = None
-            return
-        name, chunk, free, blocks = buddy
-        self.free_blocks = FreeBlocks(format=name, chunk_bytes=chunk, free_bytes=free, blocks=blocks)
-        self.fragmentation_at = unix
-
-    def place(self, card: str, nodes: tuple[KfdNode, ...]) -> None:
-        """Takes in what the topology says."""
-        self.card, self.nodes, self._gpu = card, nodes, None
+    def miss(self, state: GpuState) -> None:
+        """Nothing is known of now: what was read before is not passed off as new."""
+        self.state = state
+        self.memory, self.sensors, self.xcc_clocks, self.free_blocks = None, _NO_SENSORS, (), None
+        self._faults.clear()
 
     def reading(self) -> GpuReading:
-        """The GPU as it is published. One that cannot be read has no values: old ones are not passed off as new."""
+        """The GPU as it is published."""
         if self._gpu is None:
             self._gpu = self._make_gpu()
-        blind = self.state in (GpuState.STALLED, GpuState.LOST) or self.memory is None
         return GpuReading(
             gpu=self._gpu,
             state=self.state,
-            sample=None if blind else self._sample(),
+            sample=None if self.memory is None else self._sample(self.memory),
             limits=self._limits,
-            free_blocks=None if blind else self.free_blocks,
-            faults=self.faults,
+            free_blocks=self.free_blocks,
+            faults=tuple(fault for faults in self._faults.values() for fault in faults),
             sampled_at=self.sampled_at,
             sensors_at=self.sensors_at,
             fragmentation_at=self.fragmentation_at,
         )
 
-    def _sample(self) -> GpuSample:
-        sensors = self.sensors or (None,) * len(SENSOR_FIELDS)
-        by_name = dict(zip(SENSOR_FIELDS, sensors, strict=True))
-        memory = dict(zip((*MEMORY_FIELDS, *TOTAL_FIELDS), (*(self.memory or ()), *self.totals), strict=True))
+    def _apply_sensors(self, frame: GpuFrame, sensors: tuple[float | None, ...], unix: float) -> None:
+        self.sensors, self.xcc_clocks = sensors, frame.xcc_clocks
+        if any(value is not None for value in sensors):
+            self.sensors_at = unix
+        if frame.metrics_format not in (None, self._metrics_format):
+            self._metrics_format, self._gpu = frame.metrics_format, None
+
+    def _apply_slow(self, frame: GpuFrame) -> None:
+        if frame.totals is not None:
+            self.totals, self._gpu = frame.totals, None
+        if frame.limits is not None:
+            self._limits = _limits(frame.limits)
+        if frame.description is not None:
+            described = Description(*frame.description)
+            if described.sensor_names is None:  # asleep: it still has what it had
+                described = described._replace(sensor_names=self._description.sensor_names)
+            self._description, self._gpu = described, None
+        values = zip(SENSOR_FIELDS, self.sensors, strict=True)
+        self._seen |= {name for name, value in values if value is not None}
+
+    def _apply_table(self, table: Table | str, unix: float) -> None:
+        if isinstance(table, str):  # why there is none
+            self.free_blocks = None
+            return
+        name, chunk, free, blocks = table
+        self.free_blocks = FreeBlocks(format=name, chunk_bytes=chunk, free_bytes=free, blocks=blocks)
+        self.fragmentation_at = unix
+
+    def _sample(self, memory: tuple[int | None, ...]) -> GpuSample:
+        sensors = self.sensors
         clocks = {str(die): hertz for die, hertz in enumerate(self.xcc_clocks) if hertz is not None}
         return GpuSample(
-            **memory,
-            temperatures_celsius=_named("temperature_", SENSOR_FIELDS, sensors),
-            clocks_hertz=_named("clock_", SENSOR_FIELDS, sensors),
-            busy_ratio=_named("busy_", SENSOR_FIELDS, sensors),
+            **dict(zip(_MEMORY_NAMES, (*self.totals, *memory), strict=True)),
+            temperatures_celsius=_there(_TEMPERATURES, sensors),
+            clocks_hertz=_there(_CLOCKS, sensors),
+            busy_ratio=_there(_BUSY, sensors),
             xcc_clocks_hertz=frozen(clocks) if clocks else EMPTY,
-            power_watts=by_name["power"],
-            energy_joules=by_name["energy"],
+            power_watts=sensors[_POWER],
+            energy_joules=sensors[_ENERGY],
         )
 
     def _make_gpu(self) -> Gpu:
-        product, device, unique_id, serial, vbios, numa, compute, memory, names = self.description or (*(None,) * 8, ())
-        there = frozenset(cast("tuple[str, ...]", names))
-        vram_total, _, gtt_total = self.totals
-        pool = choose_pool(
-            vram_total_bytes=vram_total,
-            gtt_total_bytes=gtt_total,
-            bank_bytes=[node.vram_total_bytes or 0 for node in self.nodes],
-            metrics_format=self.metrics_format,
-        )
-        partitions = self.nodes if len(self.nodes) > 1 else ()
-        numa_text = cast("str | None", numa)
+        what = self._description
         return Gpu(
             gpu=str(self.ordinal),
             pci=self.pci,
-            pool=Pool(pool),
-            product=cast("str | None", product),
-            device_id=cast("str | None", device),
-            unique_id=cast("str | None", unique_id),
-            serial=cast("str | None", serial),
-            vbios=cast("str | None", vbios),
-            compute_partition=cast("str | None", compute),
-            memory_partition=cast("str | None", memory),
-            numa_node=int(numa_text) if numa_text and numa_text.isdigit() else None,  # -1: none
+            pool=self._choose_pool(),
+            product=what.product,
+            device_id=what.device_id,
+            unique_id=what.unique_id,
+            serial=what.serial,
+            vbios=what.vbios,
+            compute_partition=what.compute_partition,
+            memory_partition=what.memory_partition,
+            numa_node=None if what.numa_node == -1 else what.numa_node,
             kfd_gpu_id=self.nodes[0].gpu_id if len(self.nodes) == 1 else None,
-            partitions=tuple(
-                Partition(
-                    partition=str(number),
-                    kfd_gpu_id=node.gpu_id,
-                    render_minor=node.render_minor,
-                    xcc_count=node.num_xcc,
-                    vram_total_bytes=node.vram_total_bytes,
-                    vram_used_bytes=node.vram_used_bytes,
-                )
-                for number, node in enumerate(partitions)
-            ),
-            fields=frozen({name: name in there or self._has_value(name) for name in FIELDS}),
+            partitions=self._partitions(),
+            fields=frozen(dict(self._fields())),
         )
 
-    def _has_value(self, name: str) -> bool:
-        """Whether gpu_metrics stands in for a file that is not there."""
-        values = dict(zip(SENSOR_FIELDS, self.sensors or (), strict=False))
-        return values.get(name) is not None
+    def _choose_pool(self) -> Pool:
+        """The pool, as long as its sizes can be read: a read that fails must not turn VRAM into GTT."""
+        if not any(fault.source in TOTAL_FIELDS for fault in self._faults.get(SLOW, ())):
+            vram, _, gtt = self.totals
+            banks = [node.vram_total_bytes or 0 for node in self.nodes]
+            self._pool = Pool(
+                choose_pool(
+                    vram_total_bytes=vram,
+                    gtt_total_bytes=gtt,
+                    bank_bytes=banks,
+                    metrics_format=self._metrics_format,
+                )
+            )
+        return self._pool
+
+    def _partitions(self) -> tuple[Partition, ...]:
+        if len(self.nodes) < 2:
+            return ()
+        numbers: Iterable[int] = [node.partition for node in self.nodes]
+        if len(set(numbers)) < len(self.nodes):  # a driver that does not number them
+            numbers = range(len(self.nodes))
+        used = self._used or (None,) * len(self.nodes)
+        return tuple(
+            Partition(
+                partition=str(number),
+                kfd_gpu_id=node.gpu_id,
+                render_minor=node.render_minor,
+                xcc_count=node.num_xcc,
+                vram_total_bytes=node.vram_total_bytes,
+                vram_used_bytes=used_bytes,
+            )
+            for number, node, used_bytes in zip(numbers, self.nodes, used, strict=True)
+        )
+
+    def _fields(self) -> Iterator[tuple[str, bool]]:
+        """What there is a file for, or a value in gpu_metrics. Nothing of a sleeping card that was not seen awake."""
+        for name in _MEMORY_NAMES:
+            yield name, name in self._description.memory_names
+        names = self._description.sensor_names
+        if names is not None:
+            for name in _SENSOR_NAMES:
+                yield name, name in names or name in self._seen
+
+
+def _identity(node: KfdNode) -> KfdNode:
+    """A node without what changes from moment to moment; whether that is counted at all is kept."""
+    return node if node.vram_used_bytes is None else node._replace(vram_used_bytes=0)
 
 
 def _limits(values: tuple[float | None, ...]) -> Limits:
@@ -187,11 +267,12 @@ def _limits(values: tuple[float | None, ...]) -> Limits:
     temperatures = {
         (sensor, limit): celsius
         for limit in ("critical", "emergency")
-        for sensor in ("edge", "junction", "memory")
+        for sensor, _ in _TEMPERATURES
         if (celsius := by_name[f"limit_{limit}_{sensor}"]) is not None
     }
+    clocks = {name: hertz for name in ("sclk", "mclk") if (hertz := by_name[_CLOCK_LIMITS + name]) is not None}
     return Limits(
         temperatures_celsius=frozen(temperatures),
-        clocks_hertz=_named("clock_limit_", LIMIT_FIELDS, values),
+        clocks_hertz=frozen(clocks),
         power_cap_watts=by_name["power_cap"],
     )

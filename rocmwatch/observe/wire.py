@@ -1,9 +1,10 @@
-"""What main and a reader say to each other: frames, and the mailbox that carries the answers.
+"""What main and a reader say to each other: orders, frames, and the mailbox that carries the answers.
 
-A request is one frame through a pipe. The answers to it, one frame a subject (a GPU, the topology), go into memory
-that both share, the mailbox, and one short token through a second pipe says that all of them are there: a tick costs
-the reader two system calls beside its reads. The mailbox also names the subject that is being read at the moment.
-When the token does not come in time, that name is the subject which hangs, and the frames before it are good.
+A request is one frame through a pipe: the orders, one a subject (a GPU, a part of the topology). The answers, one frame
+each, go into memory that both share, the mailbox, and one short token through a second pipe says that all of them are
+there: a tick costs the reader two system calls beside its reads. The mailbox also names the subject that is being read
+at the moment. When the token does not come in time, that name is the subject which hangs, and the frames before it are
+good.
 
     mailbox:  u64 sequence | u32 end of the frames | 20 bytes: subject in progress | frames ...
     frame:    u16 magic | u16 zero | u32 length | u32 CRC-32 of the body | body: a marshalled tuple
@@ -29,18 +30,17 @@ _FRAME = struct.Struct("<HHII")
 _HEAD = struct.Struct("<QI20s")
 _MARSHAL_VERSION = 2  # without references: smaller and quicker for flat tuples
 
-# What to do with a GPU, as bits of one number.
+# What to do with a GPU, as bits of one number; also what a fault was about.
 MEMORY = 1
 SENSORS = 2
 SLOW = 4  # what seldom changes: open the files anew, describe the GPU, totals, limits
 FRAGMENTATION = 8
 
-TOPOLOGY = "topology"  # the subject that is no GPU
-
-# What to do about the topology.
-SKIP = 0
-LOOK = 1  # list the GPUs when KFD counted a change
-RELIST = 2  # and also when the names of the cards are others
+# The subjects that are no GPU, and what to do with them.
+CARDS = "cards"  # which GPUs there are
+NODES = "nodes"  # what the compute driver says of them
+LOOK = 0  # whether the driver counted a change since the last look
+LIST = 1  # look at the things themselves
 
 # The order of the values that travel; `None` where there is nothing.
 MEMORY_FIELDS = ("vram_used_bytes", "visible_vram_used_bytes", "gtt_used_bytes")
@@ -68,89 +68,131 @@ LIMIT_FIELDS = (
     "clock_limit_mclk",
 )
 
-FaultTuple = tuple[str, str, str]  # source, errno, path
+# Why there is no table of free blocks, when that is no fault.
+NO_TABLE = "ENOENT"  # this kernel has none, or debugfs is not there
+NO_PERMISSION = "EACCES"  # said once, as a note beside the GPUs
+
+FaultTuple = tuple[int, str, str, str]  # what was read (a bit of an order's), source, errno, path
+Table = tuple[str, int, int, tuple[tuple[int, int], ...]]  # format, chunk bytes, free bytes, ((order, blocks), ...)
 
 
 class WireError(Exception):
     """A frame is damaged: whoever sent it cannot be trusted any more."""
 
 
-class Request(NamedTuple):
-    """One order to the sensors reader.
+class Order(NamedTuple):
+    """What to do with one subject.
 
     Attributes:
-        sequence: Comes back with the answer.
-        topology: SKIP, LOOK or RELIST.
-        gpus: (PCI address, cardN, what to do as bits) of each GPU to read, in order.
+        subject: CARDS, NODES, or the PCI address of a GPU.
+        what: LOOK or LIST; of a GPU a sum of MEMORY, SENSORS, SLOW and FRAGMENTATION.
+        card: The GPU's cardN.
+        nodes: Its partitions' nodes in KFD's topology, where those count their memory.
     """
 
-    sequence: int
-    topology: int
-    gpus: tuple[tuple[str, str, int], ...]
+    subject: str
+    what: int
+    card: str = ""
+    nodes: tuple[int, ...] = ()
 
 
-class TopologyFrame(NamedTuple):
-    """The node's GPUs, sent only when they were listed anew.
+class CardsFrame(NamedTuple):
+    """The answer about CARDS; `()` when it is the same as last time.
 
     Attributes:
-        generation: KFD's topology/generation_id, `None` without KFD.
-        cards: (PCI address, cardN) of every amdgpu GPU, by PCI address.
-        nodes: The fields of each `kernel.kfd.KfdNode`.
+        cards: (PCI address, cardN) of every amdgpu GPU, the address empty where it could not be read; `None` when they
+            could not be listed.
         driver_version: /sys/module/amdgpu/version (only ROCm's own driver has it).
         notes: What cannot be read, a line each.
         faults: Reads that failed.
     """
 
-    generation: int | None
-    cards: tuple[tuple[str, str], ...]
-    nodes: tuple[tuple[object, ...], ...]
+    cards: "tuple[tuple[str, str], ...] | None"
     driver_version: str | None
     notes: tuple[str, ...]
     faults: tuple[FaultTuple, ...]
 
 
+class NodesFrame(NamedTuple):
+    """The answer about NODES; `()` when it is the same as last time.
+
+    Attributes:
+        nodes: The fields of each `kernel.kfd.KfdNode`; `None` when they could not be listed.
+        notes: What cannot be read, a line each.
+        faults: Reads that failed.
+    """
+
+    nodes: "tuple[tuple[object, ...], ...] | None"
+    notes: tuple[str, ...]
+    faults: tuple[FaultTuple, ...]
+
+
+class Description(NamedTuple):
+    """What a GPU is. A text is `None` where the driver has none.
+
+    Attributes:
+        memory_names: The fields of memory that have a file.
+        sensor_names: The fields of sensors and limits that have one; `None` when that is not known, as the files of a
+            sleeping card's sensors are not opened.
+    """
+
+    product: str | None
+    device_id: str | None
+    unique_id: str | None
+    serial: str | None
+    vbios: str | None
+    numa_node: int | None
+    compute_partition: str | None
+    memory_partition: str | None
+    memory_names: tuple[str, ...]
+    sensor_names: "tuple[str, ...] | None"
+
+
 class GpuFrame(NamedTuple):
-    """One reading of one GPU.
+    """The answer about one GPU.
 
     Attributes:
         state: `active`, `suspended`, `resetting` or `gone`.
+        done: What was done: the order, and what had to be done besides. The faults of all that are new.
         memory: Values in the order of MEMORY_FIELDS.
-        sensors: Values in the order of SENSOR_FIELDS; `None` when they were not asked for or may not be read.
+        partitions: Used bytes of each node of the order.
+        sensors: Values in the order of SENSOR_FIELDS; `None` when they were not asked for or the card sleeps.
         xcc_clocks: Hertz of each compute die.
         totals: Values in the order of TOTAL_FIELDS.
         limits: Values in the order of LIMIT_FIELDS.
         metrics_format: format_revision of gpu_metrics, with the sensors (2 and 3 are APUs).
-        buddy: (format, chunk bytes, free bytes, ((order, blocks), ...)) or the errno's name why there is none.
-        description: (product, device id, unique id, serial, VBIOS, NUMA node, compute partition, memory partition,
-            names of the fields that have a file).
+        table: The table of free blocks, or the errno's name why there is none (`ENOENT`: this kernel has none).
+        description: The fields of a `Description`.
         faults: Reads that failed.
     """
 
     state: str
-    memory: tuple[int | None, ...] | None = None
-    sensors: tuple[float | None, ...] | None = None
-    xcc_clocks: tuple[float | None, ...] = ()
-    totals: tuple[int | None, ...] | None = None
-    limits: tuple[float | None, ...] | None = None
+    done: int = 0
+    memory: "tuple[int | None, ...] | None" = None
+    partitions: "tuple[int | None, ...]" = ()
+    sensors: "tuple[float | None, ...] | None" = None
+    xcc_clocks: "tuple[float | None, ...]" = ()
+    totals: "tuple[int | None, ...] | None" = None
+    limits: "tuple[float | None, ...] | None" = None
     metrics_format: int | None = None
-    buddy: "tuple[str, int, int, tuple[tuple[int, int], ...]] | str | None" = None
-    description: "tuple[object, ...] | None" = None
+    table: "Table | str | None" = None
+    description: "tuple[Any, ...] | None" = None
     faults: tuple[FaultTuple, ...] = ()
 
 
 def pack(value: tuple[Any, ...]) -> bytes:
-    """A frame of a tuple of plain values (numbers, texts, bytes, `None`, tuples of these)."""
-    body = marshal.dumps(tuple(value), _MARSHAL_VERSION)
+    """A frame of a tuple of plain values (numbers, texts, bytes, `None`, plain tuples of these)."""
+    body = marshal.dumps(value, _MARSHAL_VERSION)
     if len(body) > LARGEST_FRAME:
         raise WireError(f"a frame of {len(body)} bytes is larger than {LARGEST_FRAME}")
     return _FRAME.pack(_MAGIC, 0, len(body), zlib.crc32(body)) + body
 
 
-def unpack(data: bytes, offset: int = 0) -> tuple[tuple[object, ...], int]:
+def unpack(data: bytes, offset: int = 0) -> tuple[tuple[Any, ...], int]:
     """The tuple in the frame at `offset`, and where the next frame begins.
 
     Raises:
-        WireError: When magic, length or check sum are wrong.
+        WireError: When magic, length or check sum are wrong, or the body is no tuple.
     """
     if len(data) - offset < _FRAME.size:
         raise WireError("a frame ends before its header does")
@@ -159,10 +201,24 @@ def unpack(data: bytes, offset: int = 0) -> tuple[tuple[object, ...], int]:
     body = data[start : start + length] if length <= LARGEST_FRAME else b""
     if magic != _MAGIC or zero or len(body) != length or zlib.crc32(body) != checksum:
         raise WireError("a frame is damaged")
-    value = marshal.loads(body)  # noqa: S302  # made by our own child, and its check sum is right
+    try:
+        value = marshal.loads(body)  # noqa: S302  # made by our own child, and its check sum is right
+    except (ValueError, EOFError, TypeError) as error:
+        raise WireError(f"a frame holds no value: {error}") from None
     if not isinstance(value, tuple):
         raise WireError("a frame holds no tuple")
     return value, start + length
+
+
+def pack_request(sequence: int, orders: tuple[Order, ...]) -> bytes:
+    """What main writes into the pipe."""
+    return pack((sequence, *map(tuple, orders)))
+
+
+def unpack_request(data: bytes) -> tuple[int, list[Order]]:
+    """The sequence number and the orders of a request."""
+    (sequence, *orders), _ = unpack(data)
+    return sequence, [Order(*order) for order in orders]
 
 
 class Mailbox:
@@ -194,7 +250,7 @@ class Mailbox:
 
     def put(self, sequence: int, subject: str, value: tuple[object, ...]) -> None:
         """The reader has read `subject`."""
-        frame = pack((subject, tuple(value)))
+        frame = pack((sequence, subject, tuple(value)))
         end = self._end + len(frame)
         if end > MAILBOX_BYTES:
             raise WireError("the mailbox is full")
@@ -202,12 +258,12 @@ class Mailbox:
         self._end = end
         _HEAD.pack_into(self._memory, 0, sequence, end, b"")
 
-    def progress(self) -> tuple[int, str]:
-        """What the reader is at: bytes written so far, subject in progress (empty between two)."""
-        _, end, subject = _HEAD.unpack_from(self._memory, 0)
-        return end, subject.rstrip(b"\0").decode("ascii", "replace")
+    def progress(self) -> tuple[int, int, str]:
+        """What the reader is at: request, bytes written so far, subject in progress (empty between two)."""
+        sequence, end, subject = _HEAD.unpack_from(self._memory, 0)
+        return sequence, end, subject.rstrip(b"\0").decode("ascii", "replace")
 
-    def frames(self, sequence: int) -> Iterator[tuple[str, tuple[object, ...]]]:
+    def frames(self, sequence: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """(subject, value) of each frame that is complete.
 
         Raises:
@@ -220,6 +276,6 @@ class Mailbox:
         offset = _HEAD.size
         while offset < end:
             value, offset = unpack(data, offset)
-            if len(value) != 2 or not isinstance(value[0], str) or not isinstance(value[1], tuple):
-                raise WireError("a frame is not of a subject")
-            yield value[0], value[1]
+            if len(value) != 3 or value[0] != sequence or not isinstance(value[1], str) or type(value[2]) is not tuple:
+                raise WireError("a frame is not of a subject of this request")
+            yield value[1], value[2]

@@ -1,0 +1,268 @@
+"""The open files of one GPU, and what they say.
+
+`mem_info_*` are plain memory of the driver and are read in any state. What may touch the card's management controller
+is read only after `power/runtime_status` said that the card is awake. The table of free blocks lies in debugfs and is
+opened for each read, as a kept descriptor there would block a reload of the driver.
+
+The files that are opened are those named in `kernel/`, in sensor_files.py and here, and no others: some in the same
+folders reset the GPU when read.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from rocmwatch.errors import ParseError
+from rocmwatch.kernel.buddy import parse_buddy
+from rocmwatch.kernel.drm import minor_of, parse_uevent
+from rocmwatch.kernel.memory import MEMORY as MEMORY_FILES
+from rocmwatch.kernel.number import parse_number, parse_text
+from rocmwatch.kernel.partition import parse_partition_mode
+from rocmwatch.kernel.runtime_pm import may_read_sensors, parse_runtime_status
+from rocmwatch.observe.discovery import CLASS_DRM, DEBUGFS_DRI, NODES_FOLDER
+from rocmwatch.observe.files import GONE, REFUSED, Faults, Folder, Gone, Numbers, Pinned, errno_name
+from rocmwatch.observe.sensor_files import SensorFiles
+from rocmwatch.observe.wire import (
+    FRAGMENTATION,
+    MEMORY,
+    MEMORY_FIELDS,
+    NO_PERMISSION,
+    NO_TABLE,
+    SENSOR_FIELDS,
+    SENSORS,
+    SLOW,
+    TOTAL_FIELDS,
+    Description,
+    GpuFrame,
+    Order,
+    Table,
+)
+
+TABLE_BYTES = 1 << 20
+_GONE = frozenset(map(errno_name, GONE))
+_USED_HIGH = 1 << 50
+_NUMA_HIGH = 1 << 15
+_NO_SENSORS = (None,) * len(SENSOR_FIELDS)
+_PARTITION_USED = "partition_vram_used_bytes"
+_Parsed = TypeVar("_Parsed")
+
+
+class GpuFiles:
+    """One GPU, opened.
+
+    Attributes:
+        card: The cardN by which it was opened.
+        nodes: Its partitions' nodes in KFD's topology.
+    """
+
+    def __init__(self, root: str, order: Order) -> None:
+        """Opens what can be read in any state.
+
+        Raises:
+            Gone: When there is no such GPU under this name.
+        """
+        self.card = order.card
+        self.nodes = order.nodes
+        self._root = root
+        self._pci = order.subject
+        self._device = f"{CLASS_DRM}/{order.card}/device"
+        self._core = Folder(root, self._device, forgiving=False)
+        self._texts = Folder(root, self._device, forgiving=True)
+        self._topology = Folder(root, NODES_FOLDER, forgiving=True)
+        self._sensors: SensorFiles | None = None
+        self._faults = Faults(SLOW)  # of opening; the next reading tells them
+        try:
+            self._check_identity()
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes every file."""
+        self._core.close()
+        self._topology.close()
+        if self._sensors is not None:
+            self._sensors.close()
+
+    def read(self, what: int) -> GpuFrame:
+        """What is wanted, as far as the card's state allows.
+
+        Raises:
+            Gone: When the driver says that the device is gone.
+        """
+        faults, self._faults = self._faults, Faults(SLOW)
+        faults.about = MEMORY
+        memory = _in_order(MEMORY_FIELDS, self._memory.read(faults))
+        partitions = tuple([self._used(banks, faults) for banks in self._banks])
+        said: dict[str, Any] = {"memory": memory, "partitions": partitions}
+        faults.about = SENSORS if what & SENSORS else MEMORY
+        asleep = self._is_asleep(faults)
+        if asleep is False:
+            if self._sensors is None:
+                faults.about = SLOW
+                self._sensors = SensorFiles(self._root, self._device, faults)
+                what |= SENSORS | SLOW  # as if seen for the first time
+            said |= self._ask(self._sensors, what, faults)
+        else:
+            said["state"] = "suspended" if asleep else "active"
+            said["sensors"] = None if asleep or not what & SENSORS else _NO_SENSORS
+        if what & SLOW:
+            faults.about = SLOW
+            said["totals"] = _in_order(TOTAL_FIELDS, self._totals.read(faults))
+            said["description"] = tuple(self._describe(faults))
+        if what & FRAGMENTATION:
+            faults.about = FRAGMENTATION
+            said["table"] = self._read_table(faults)
+        return GpuFrame(done=what, faults=tuple(faults.found), **said)
+
+    def _ask(self, files: SensorFiles, what: int, faults: Faults) -> dict[str, Any]:
+        """The part of the answer that the card's firmware gives."""
+        said: dict[str, Any] = {"state": "active"}
+        if what & SENSORS:
+            faults.about = SENSORS
+            reading = files.read(faults)
+            if all(value is None for value in reading.values):
+                errors = faults.of(SENSORS)
+                if not _GONE.isdisjoint(errors):
+                    raise Gone("every sensor says so")
+                if not REFUSED.isdisjoint(errors):
+                    said["state"] = "resetting"
+                    if self._is_asleep(faults):  # by now: Linux after 6.12 refuses rather than wake it
+                        faults.forget(SENSORS)
+                        return {"state": "suspended"}
+            said |= {"sensors": reading.values, "xcc_clocks": reading.xcc_clocks}
+            said["metrics_format"] = reading.metrics_format
+        if what & SLOW and said["state"] == "active":
+            faults.about = SLOW
+            said["limits"] = files.read_limits(faults)
+        return said
+
+    def _is_asleep(self, faults: Faults) -> bool | None:
+        """`None` when it cannot be told: in doubt, a card is left alone."""
+        file = self._runtime_status
+        if file is None:
+            return False
+        raw = self._core.read(file, faults)
+        try:
+            return None if raw is None else not may_read_sensors(parse_runtime_status(raw))
+        except ParseError as error:
+            faults.add(file.name, error.errno, file.path)
+            return None
+
+    def _used(self, banks: list[Pinned], faults: Faults) -> int | None:
+        """What is used of one partition's memory."""
+        total = 0
+        for bank in banks:
+            raw = self._topology.read(bank, faults)
+            number = _parsed(bank.name, bank.path, raw, _used_bytes, faults)
+            if number is None:
+                return None
+            total += number
+        return total if banks else None
+
+    def _read_table(self, faults: Faults) -> Table | str:
+        why = NO_TABLE
+        for folder in (self._pci, minor_of(self.card)):  # by address since Linux 6.8, by the number of cardN before
+            path = f"{DEBUGFS_DRI}/{folder}/amdgpu_vram_mm"
+            try:
+                table = parse_buddy(self._whole(path))
+            except OSError as error:
+                why = errno_name(error.errno)
+                if why not in (NO_TABLE, NO_PERMISSION):
+                    faults.add("fragmentation", why, path)
+                    return why
+            except ParseError as error:
+                faults.add("fragmentation", error.errno, path)
+                return error.errno
+            else:
+                return table.format, table.chunk_bytes, table.free_bytes, tuple(table.free_blocks.items())
+        return why
+
+    def _whole(self, path: str) -> bytes:
+        """A file that may be longer than one read gives."""
+        descriptor = os.open(self._root + path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = b""
+            while len(data) < TABLE_BYTES and (part := os.read(descriptor, TABLE_BYTES)):
+                data += part
+            return data
+        finally:
+            os.close(descriptor)
+
+    def _describe(self, faults: Faults) -> Description:
+        return Description(
+            product=self._parsed("product_name", "product", parse_text, faults),
+            device_id=self._parsed("device", "device_id", parse_text, faults),
+            unique_id=self._parsed("unique_id", "unique_id", parse_text, faults),
+            serial=self._parsed("serial_number", "serial", parse_text, faults),
+            vbios=self._parsed("vbios_version", "vbios", parse_text, faults),
+            numa_node=self._parsed("numa_node", "numa_node", _numa_node, faults),
+            compute_partition=self._parsed(
+                "current_compute_partition", "compute_partition", parse_partition_mode, faults
+            ),
+            memory_partition=self._parsed("current_memory_partition", "memory_partition", parse_partition_mode, faults),
+            memory_names=tuple(file.name for file in (*self._memory.files, *self._totals.files)),
+            sensor_names=self._sensors.names() if self._sensors else None,
+        )
+
+    def _mode(self, field: str, faults: Faults) -> str | None:
+        return self._parsed(f"current_{field}", field, parse_partition_mode, faults)
+
+    def _parsed(self, file: str, field: str, parse: Callable[[bytes], _Parsed], faults: Faults) -> _Parsed | None:
+        raw = self._texts.text(file, field, faults)
+        return _parsed(field, f"{self._device}/{file}", raw, parse, faults)
+
+    # Opening
+
+    def _check_identity(self) -> None:
+        """The number N of cardN may belong to another GPU by now."""
+        known = len(self._faults.found)
+        raw = self._core.text("uevent", "identity", self._faults)
+        if raw is None and len(self._faults.found) == known:
+            raise Gone("there is no such card")
+        address = parse_uevent(raw or b"").get("PCI_SLOT_NAME", "").lower()
+        if address not in ("", self._pci):  # empty: it cannot be told at the moment
+            raise Gone(f"{self.card} is {address} by now")
+
+    def _open(self) -> None:
+        self._memory, self._totals = (
+            Numbers(self._core, list(self._pin(names))) for names in (MEMORY_FIELDS, TOTAL_FIELDS)
+        )
+        self._runtime_status = self._core.pin("power/runtime_status", "runtime_status", self._faults)
+        self._banks = [list(self._pin_banks(f"{node}/mem_banks")) for node in self.nodes]
+
+    def _pin(self, names: tuple[str, ...]) -> Iterator[Pinned]:
+        for field in MEMORY_FILES:
+            pinned = self._core.pin(field.file, field.name, self._faults) if field.name in names else None
+            if pinned is not None:
+                yield pinned._replace(low=field.low, high=field.high)
+
+    def _pin_banks(self, folder: str) -> Iterator[Pinned]:
+        for bank in self._topology.list(folder, _PARTITION_USED, self._faults):
+            pinned = self._topology.pin(f"{folder}/{bank}/used_memory", _PARTITION_USED, self._faults)
+            if pinned is not None:
+                yield pinned
+
+
+def _numa_node(raw: bytes) -> int:
+    return parse_number(raw, -1, _NUMA_HIGH)
+
+
+def _used_bytes(raw: bytes) -> int:
+    return parse_number(raw, 0, _USED_HIGH)
+
+
+def _in_order(names: tuple[str, ...], values: Mapping[str, _Parsed]) -> tuple[_Parsed | None, ...]:
+    return tuple([values.get(name) for name in names])
+
+
+def _parsed(
+    field: str, path: str, raw: bytes | None, parse: Callable[[bytes], _Parsed], faults: Faults
+) -> _Parsed | None:
+    """What the bytes mean; `None`, and a fault, when they mean nothing."""
+    try:
+        return None if raw is None else parse(raw)
+    except ParseError as error:
+        faults.add(field, error.errno, path)
+        return None

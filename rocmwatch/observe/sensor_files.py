@@ -1,0 +1,158 @@
+"""What may touch a card's management controller (SMU): temperatures, power, clocks, how busy it is, and their limits.
+
+Up to Linux 6.12 reading any of these wakes a sleeping card, so nothing here is opened before the card was seen awake.
+hwmon comes first: gpu_metrics is made of the same firmware table, but some cards leave fields of it at zero. It stands
+in for what has no file of its own. A file that is there and fails makes its field `None`, whoever else would know it.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from rocmwatch.errors import ParseError
+from rocmwatch.kernel.dpm import Level, current_hertz, highest_hertz, parse_dpm
+from rocmwatch.kernel.gpu_metrics import Decoder, MetricsReading
+from rocmwatch.kernel.hwmon import Reading, plan
+from rocmwatch.kernel.number import parse_text
+from rocmwatch.observe.files import NOT_ON_THIS_CARD, TEXT_BYTES, Faults, Folder, Numbers, Pinned
+from rocmwatch.observe.wire import LIMIT_FIELDS, SENSOR_FIELDS
+
+_LABEL = re.compile(r"(?:temp|freq)[0-9]+_label")
+_BUSY = (
+    Reading("busy_gfx", "gpu_busy_percent", 0.01, 0, 100, zero_is_absent=False),
+    Reading("busy_memory", "mem_busy_percent", 0.01, 0, 100, zero_is_absent=False),
+)
+_LEVELS = (("pp_dpm_sclk", "clock_sclk", "clock_limit_sclk"), ("pp_dpm_mclk", "clock_mclk", "clock_limit_mclk"))
+_NO_METRICS = MetricsReading(*(None,) * len(SENSOR_FIELDS), xcc_clocks=())  # type: ignore[arg-type,misc]
+
+
+class SensorReading(NamedTuple):
+    """What the sensors say.
+
+    Attributes:
+        values: In the order of SENSOR_FIELDS.
+        xcc_clocks: Hertz of each compute die.
+        metrics_format: format_revision of gpu_metrics.
+    """
+
+    values: tuple[float | None, ...]
+    xcc_clocks: tuple[float | None, ...]
+    metrics_format: int | None
+
+
+class SensorFiles:
+    """The open sensor files of one card that is awake."""
+
+    def __init__(self, root: str, device: str, faults: Faults) -> None:
+        self._folder = Folder(root, device, forgiving=True, absent=NOT_ON_THIS_CARD)
+        self._decoder = Decoder()
+        try:
+            readings, limits = self._plan(faults)
+            self._numbers = Numbers(self._folder, self._pin_all((*readings, *_BUSY), faults))
+            self._limits = Numbers(self._folder, self._pin_all(limits, faults))
+            self._metrics = self._folder.pin("gpu_metrics", "gpu_metrics", faults, TEXT_BYTES)
+            self._levels = [
+                (level, clock, limit)
+                for file, clock, limit in _LEVELS
+                if (level := self._folder.pin(file, clock, faults, TEXT_BYTES))
+            ]
+        except BaseException:
+            self.close()
+            raise
+        self._numbered = frozenset(file.name for file in self._numbers.files)
+
+    def close(self) -> None:
+        """Closes every file."""
+        self._folder.close()
+
+    def names(self) -> tuple[str, ...]:
+        """The fields that have a file."""
+        levels = [name for _, clock, limit in self._levels for name in (clock, limit)]
+        return (*(file.name for file in (*self._numbers.files, *self._limits.files)), *levels)
+
+    def read(self, faults: Faults) -> SensorReading:
+        """The readings of now.
+
+        Raises:
+            Gone: When a file says that the device is gone which did not say so when it was new.
+        """
+        found = self._numbers.read(faults)
+        metrics, metrics_format = self._read_metrics(faults)
+        values = _by_name(metrics) | found
+        if len(metrics.xcc_clocks) > 1 and values["clock_sclk"] is not None:
+            values["clock_sclk"] = metrics.clock_sclk  # of the fastest die: hwmon shows one
+        for level, clock, _ in self._levels:
+            if values[clock] is None and clock not in self._numbered:
+                values[clock] = self._level(level, clock, current_hertz, faults)
+        self._folder.forgiving = False
+        return SensorReading(tuple(values.values()), metrics.xcc_clocks, metrics_format)
+
+    def read_limits(self, faults: Faults) -> tuple[float | None, ...]:
+        """The limits, in the order of LIMIT_FIELDS.
+
+        Raises:
+            Gone: As `read` does.
+        """
+        found = self._limits.read(faults)
+        for level, _, limit in self._levels:
+            found[limit] = self._level(level, limit, highest_hertz, faults)
+        return tuple([found.get(name) for name in LIMIT_FIELDS])
+
+    def _read_metrics(self, faults: Faults) -> tuple[MetricsReading, int | None]:
+        file = self._metrics
+        raw = self._folder.read(file, faults) if file else None
+        if file is None or raw is None:
+            return _NO_METRICS, None
+        try:
+            return self._decoder.decode(raw), raw[2]
+        except ParseError as error:
+            faults.add(file.name, error.errno, file.path)
+            return _NO_METRICS, None
+
+    def _level(
+        self, level: Pinned, field: str, choose: Callable[[Iterable[Level]], int | None], faults: Faults
+    ) -> float | None:
+        raw = self._folder.read(level._replace(name=field), faults)
+        try:
+            return choose(parse_dpm(raw).levels) if raw is not None else None
+        except ParseError as error:
+            faults.add(field, error.errno, level.path)
+            return None
+
+    # Opening
+
+    def _plan(self, faults: Faults) -> tuple[list[Reading], list[Reading]]:
+        """The readings and limits that the card's hwmon folder has. Its number is another after each driver start."""
+        for folder in self._folder.list("hwmon", "hwmon", faults):
+            path = f"hwmon/{folder}"
+            names = self._folder.list(path, "hwmon", faults)
+            if names:
+                chosen = plan({name: self._label(path, name, faults) for name in names})
+                return _below(path, chosen.readings), _below(path, chosen.limits)
+        return [], []
+
+    def _label(self, folder: str, name: str, faults: Faults) -> bytes:
+        """The bytes of a label, which is a constant of the driver; of any other file nothing."""
+        if _LABEL.fullmatch(name) is None:
+            return b""
+        raw = self._folder.text(f"{folder}/{name}", name, faults)
+        if raw is not None and parse_text(raw) is None:
+            faults.add(name, "ENODATA", f"{self._folder.path}/{folder}/{name}")
+        return raw or b""
+
+    def _pin_all(self, readings: Iterable[Reading], faults: Faults) -> list[Pinned]:
+        pinned = []
+        for name, file, scale, low, high, zero_is_absent in readings:
+            opened = self._folder.pin(file, name, faults)
+            if opened is not None:
+                pinned.append(opened._replace(scale=scale, low=low, high=high, zero_is_absent=zero_is_absent))
+        return pinned
+
+
+def _by_name(metrics: MetricsReading) -> dict[str, float | None]:
+    *values, _ = metrics
+    return dict(zip(SENSOR_FIELDS, values, strict=True))
+
+
+def _below(folder: str, readings: Iterable[Reading]) -> list[Reading]:
+    return [reading._replace(file=f"{folder}/{reading.file}") for reading in readings]
