@@ -16,7 +16,7 @@ from datetime import timezone
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from rocmwatch.config import Config, problems_with_watchdog
+from rocmwatch.config import Config, Exporter, problems_with_watchdog
 from rocmwatch.errors import ConfigError, LauncherLost, RocmwatchError
 from rocmwatch.judge.edges import edges
 from rocmwatch.model import GpuState, Snapshot, View
@@ -72,6 +72,7 @@ class Daemon:
         self._tick_error = ""
         self._failure = ""
         self._config: Config
+        self._exporter: Exporter  # as it was at the start: it stays so until the end
         self._config_loaded_at = 0.0
         self._reload_successful = True
         self._studio: Studio
@@ -86,6 +87,7 @@ class Daemon:
             return EXIT_CONFIG
         log.configure(config.log.level, config.log.format)
         self._config, self._config_loaded_at = config, self._clock.unix()
+        self._exporter = config.exporter
         listen = config.exporter.listen
         reload = self.reload if config.exporter.reload else None
         web = WebServer(listen.host, listen.port, self._publisher.current, self._clock.unix, reload)
@@ -156,7 +158,7 @@ class Daemon:
         log.configure(config.log.level, config.log.format)
         self._log.info("config.reloaded", path=self._config_path)
         for key in ("listen", "reload"):
-            if getattr(config.exporter, key) != getattr(before.exporter, key):
+            if getattr(config.exporter, key) != getattr(self._exporter, key):
                 self._log.warning("config.needs_restart", key=f"exporter.{key}")
 
     # Jobs

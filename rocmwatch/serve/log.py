@@ -106,7 +106,7 @@ class _Sink:
 
     def has_colors(self) -> bool:
         """Whether lines are read on a terminal by somebody who wants colours (no-color.org)."""
-        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in {None, "", "dumb"}
         return wanted and self._stream is not None and self._stream.isatty()
 
     def msg(self, rendered: str | bytes) -> None:

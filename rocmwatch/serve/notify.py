@@ -22,7 +22,8 @@ class Supervisor:
         self._notifier = _connected() if os.environ.get("NOTIFY_SOCKET") else None
         mine = os.environ.pop("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         microseconds = os.environ.pop("WATCHDOG_USEC", "")
-        self.watchdog_seconds = int(microseconds) / 1e6 if mine and microseconds.isdecimal() else None
+        armed = mine and microseconds.isdecimal() and int(microseconds) > 0
+        self.watchdog_seconds = int(microseconds) / 1e6 if armed else None
         os.environ.pop("NOTIFY_SOCKET", None)
 
     def ready(self, status: str) -> None:

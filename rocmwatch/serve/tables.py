@@ -141,7 +141,8 @@ def _is_in_trouble(gpu: Document) -> bool:
 
 
 def _trouble(gpu: Document) -> str:
-    faults = f", {gpu['faults']} failed reads" if gpu["faults"] else ""
+    count = gpu["faults"]
+    faults = f", {count} failed read{'s' if count > 1 else ''}" if count else ""
     return f"{gpu['pci']} {gpu['state']}, memory {_ago(gpu['age_seconds'])}{faults}"
 
 
