@@ -14,6 +14,7 @@ from __future__ import annotations
 from rocmwatch.errors import ParseError
 
 BLANK = b"\0 \t\n\v\f\r"
+UNDERSCORE = ord("_")
 _SHOWN = 40  # bytes of a refused text that are repeated in the error
 
 
@@ -37,7 +38,7 @@ def parse_number(raw: bytes, low: int, high: int) -> int:
         value = int(raw)  # it takes white space around the digits; the usual b"123\n" costs nothing more
     except ValueError:
         value = _unusual(raw)
-    if b"_" in raw:  # Python's own way to write 1_000, no kernel's
+    if UNDERSCORE in raw:  # Python's own way to write 1_000, no kernel's
         raise ParseError("EBADMSG", f"no integer: {shown(raw)}")
     if not low <= value <= high:
         raise ParseError("ERANGE", f"{shown(raw)} is not between {low} and {high}")
