@@ -18,7 +18,7 @@ from rocmwatch.observe.crew import Crew
 from rocmwatch.observe.link import LauncherLink
 from rocmwatch.observe.ordinals import Ordinals, boot_id
 from rocmwatch.observe.sampler import Pace, Sampler
-from rocmwatch.observe.wire import MEMORY, RELIST, SENSORS, SKIP, Request
+from rocmwatch.observe.wire import CARDS, LIST, MEMORY, SENSORS, CardsFrame, Order
 from rocmwatch.picture import judged
 from rocmwatch.simulate import SimulatedNode
 
@@ -41,11 +41,9 @@ class ReaderHere:
 
     def __init__(self, root: str) -> None:
         self._reader = sensors.SensorReader(root)
-        first = Request(1, RELIST, ())
-        topology = next(read() for _, read in self._reader.subjects(first))
-        assert topology is not None
-        self._gpus = tuple((pci, card, MEMORY | SENSORS) for pci, card in topology.cards)  # type: ignore[attr-defined]
-        self._request = Request(2, SKIP, self._gpus)
+        cards = CardsFrame(*self._reader.answer(Order(CARDS, LIST))).cards
+        assert cards
+        self._orders = [Order(pci, MEMORY | SENSORS, card) for pci, card in cards]
         self.tick()  # opens, and describes
         self.reads = self._probe()
         self._movers = [mover for read in self.reads if (mover := Mover.of(read.path))]
@@ -57,12 +55,11 @@ class ReaderHere:
     def __exit__(self, *_: object) -> None:
         for mover in self._movers:
             os.close(mover.descriptor)
-        for pci, _card, _wanted in self._gpus:
-            self._reader._forget(pci)
+        self._reader.close()
 
     def tick(self) -> list[object]:
         """Every frame of one tick: read, decoded and ready to be sent."""
-        return [read() for _, read in self._reader.subjects(self._request)]
+        return [self._reader.answer(order) for order in self._orders]
 
     def ticks(self, count: int, pause_us: int, work: Callable[[], object] | None = None) -> list[float]:
         """Microseconds of CPU of each tick."""
