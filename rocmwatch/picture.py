@@ -17,7 +17,7 @@ from rocmwatch.observe.crew import Crew
 from rocmwatch.observe.leftovers import left_over_readers
 from rocmwatch.observe.link import LauncherLink
 from rocmwatch.observe.ordinals import Ordinals, boot_id
-from rocmwatch.observe.privilege import SAMPLING, drop_all, limit_bounding_set
+from rocmwatch.observe.privilege import SAMPLING, allow_only, drop_all
 from rocmwatch.observe.sampler import Pace, Sampler
 
 
@@ -63,7 +63,7 @@ class Studio:
         self._root = root
         self._started_at = self._clock.unix()
         self._version = version("rocmwatch")
-        limit_bounding_set(SAMPLING)
+        allow_only(SAMPLING)
         self.launcher = LauncherLink(root)
         drop_all()
         self._crew = Crew(self.launcher, left_over_readers())

@@ -43,10 +43,16 @@ from typing import Any
 
 OPERATIONS = ("open", "list", "stat")  # what a rule may name before its colon; a rule without is about reading
 CACHED_SECONDS = 0.2  # how long the kernel may keep names and modes: short for a test, long within one pass of a reader
+NOT_IN_PYTHON = {"EHWPOISON": 133}  # up to 3.13
 HANGING_READS = 64  # threads of the serving process: each hanging read takes one
 
 
 # The serving process ---------------------------------------------------------------------------------------------
+
+
+def number_of(name: str) -> int:
+    """The number of a symbolic errno."""
+    return NOT_IN_PYTHON.get(name) or int(getattr(errno, name))
 
 
 class Rules:
@@ -108,7 +114,7 @@ class Mirror:
         if effect.startswith("slow:"):
             time.sleep(float(effect.removeprefix("slow:")))
         elif effect.isupper():
-            raise OSError(getattr(errno, effect, errno.EINVAL), effect)
+            raise OSError(number_of(effect), effect)
         return effect
 
     def getattr(self, path: str, handle: Any = None) -> dict[str, int]:

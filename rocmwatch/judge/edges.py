@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rocmwatch.model import GpuReading, GpuState, Snapshot
 
+_REFUSED = frozenset({"EPERM", "EBUSY"})  # what a reset is: one line tells it, not one a sensor
 _QUIET = frozenset({GpuState.ACTIVE, GpuState.SUSPENDED})
 
 
@@ -48,16 +49,22 @@ def _gpu_edges(old: GpuReading | None, new: GpuReading) -> Iterator[Edge]:
     who: dict[str, object] = {"gpu": new.gpu.gpu, "pci": new.gpu.pci}
     level = "info" if new.state in _QUIET else "warning"
     if old is None:
-        facts: dict[str, object] = {"state": new.state.value, "pool": new.gpu.pool.value, "partitions": len(new.gpu.partitions)}
+        facts: dict[str, object] = {
+            "state": new.state.value,
+            "pool": new.gpu.pool.value,
+            "partitions": len(new.gpu.partitions),
+        }
         yield Edge(level, "gpu.found", who | facts)
     elif old.state is not new.state:
         yield Edge(level, "gpu.state_changed", who | {"state": new.state.value, "before": old.state.value})
-    elif old.gpu != new.gpu and _mode(old) != _mode(new):
+    if old is not None and _mode(old) != _mode(new):
         facts = {"compute_partition": new.gpu.compute_partition, "memory_partition": new.gpu.memory_partition}
         yield Edge("info", "gpu.partitions_changed", who | facts | {"partitions": len(new.gpu.partitions)})
     failing = {(fault.source, fault.errno) for fault in old.faults} if old else set()
     for fault in new.faults:
-        if (fault.source, fault.errno) not in failing:
+        if (fault.source, fault.errno) not in failing and not (
+            new.state is GpuState.RESETTING and fault.errno in _REFUSED
+        ):
             facts = {"source": fault.source, "errno": fault.errno, "path": fault.path}
             yield Edge("warning", "field.read_failed", who | facts)
 

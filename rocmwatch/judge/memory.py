@@ -20,8 +20,10 @@ class PoolBytes(NamedTuple):
 
 
 def free_bytes(total_bytes: int | None, used_bytes: int | None) -> int | None:
-    """Total less used; `None` when either is not known."""
-    return None if total_bytes is None or used_bytes is None else max(0, total_bytes - used_bytes)
+    """Total less used; `None` when either is not known, or when they contradict each other."""
+    if total_bytes is None or used_bytes is None or used_bytes > total_bytes:
+        return None
+    return total_bytes - used_bytes
 
 
 def pool_bytes(gpu: Gpu, sample: GpuSample | None) -> PoolBytes:

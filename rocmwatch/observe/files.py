@@ -8,7 +8,7 @@ import errno
 import os
 from collections.abc import Collection, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rocmwatch.errors import ParseError
 from rocmwatch.kernel.number import parse_number
@@ -191,43 +191,59 @@ class Folder:
 
 
 class Numbers:
-    """Files of one number each, that are read together: the hot path."""
+    """Files of one number each, that are read together: the hot path.
 
-    def __init__(self, folder: Folder, files: Sequence[Pinned]) -> None:
-        self.files = tuple(files)
+    Attributes:
+        names: What the files are of.
+    """
+
+    def __init__(self, folder: Folder, files: Sequence[Pinned], order: Sequence[str]) -> None:
+        """Keeps what is needed for a tick at hand.
+
+        Args:
+            folder: Where they were opened.
+            files: Open files.
+            order: The names of the values, in the order in which they are wanted.
+        """
+        self.names = tuple(file.name for file in files)
         self._folder = folder
         self._descriptors = [file.descriptor for file in files]
         self._sizes = [file.size for file in files]
+        self._meanings = [
+            (order.index(file.name), file.scale, file.low, file.high, file.zero_is_absent, file) for file in files
+        ]
 
-    def read(self, faults: Faults) -> dict[str, float | None]:
-        """The numbers in base units: `None` for one that cannot be had, no entry for what the card has not.
+    def read_into(self, values: list[Any], faults: Faults) -> None:
+        """Puts the numbers in their places, in base units.
+
+        Args:
+            values: In the order that was given. A number that cannot be had becomes `None`; what the card has not stays
+                as it was.
+            faults: Where to say what failed.
 
         Raises:
             Gone: When the driver says that the device is gone.
         """
-        values: dict[str, float | None] = {}
         try:
             raws: list[bytes | None] = list(map(os.pread, self._descriptors, self._sizes, _START))
         except OSError:  # in which file is not known
-            raws = [self._read_one(file, values, faults) for file in self.files]
-        for file, raw in zip(self.files, raws, strict=True):
-            _, _, name, path, scale, low, high, zero_is_absent = file
+            raws = [self._read_one(at, file, values, faults) for at, *_, file in self._meanings]
+        for raw, (at, scale, low, high, zero_is_absent, file) in zip(raws, self._meanings, strict=True):
             if raw is None:
                 continue
             try:
                 value = parse_number(raw, low, high)
             except ParseError as error:
-                faults.add(name, error.errno, path)
-                values[name] = None
-            else:
-                if value or not zero_is_absent:
-                    values[name] = value if scale == 1 else value * scale
-        return values
+                faults.add(file.name, error.errno, file.path)
+                values[at] = None
+                continue
+            if value or not zero_is_absent:
+                values[at] = value if scale == 1 else value * scale
 
-    def _read_one(self, file: Pinned, values: dict[str, float | None], faults: Faults) -> bytes | None:
+    def _read_one(self, at: int, file: Pinned, values: list[Any], faults: Faults) -> bytes | None:
         try:
             return os.pread(file.descriptor, file.size, 0)
         except OSError as error:
             if self._folder.failed(error, file.name, file.path, faults):
-                values[file.name] = None
+                values[at] = None
             return None

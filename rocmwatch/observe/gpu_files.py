@@ -9,8 +9,8 @@ folders reset the GPU when read.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from rocmwatch.errors import ParseError
 from rocmwatch.kernel.buddy import parse_buddy
@@ -21,7 +21,7 @@ from rocmwatch.kernel.partition import parse_partition_mode
 from rocmwatch.kernel.runtime_pm import may_read_sensors, parse_runtime_status
 from rocmwatch.observe.discovery import CLASS_DRM, DEBUGFS_DRI, NODES_FOLDER
 from rocmwatch.observe.files import GONE, REFUSED, Faults, Folder, Gone, Numbers, Pinned, errno_name
-from rocmwatch.observe.sensor_files import SensorFiles
+from rocmwatch.observe.sensor_files import SensorFiles, SensorReading
 from rocmwatch.observe.wire import (
     FRAGMENTATION,
     MEMORY,
@@ -42,7 +42,8 @@ TABLE_BYTES = 1 << 20
 _GONE = frozenset(map(errno_name, GONE))
 _USED_HIGH = 1 << 50
 _NUMA_HIGH = 1 << 15
-_NO_SENSORS = (None,) * len(SENSOR_FIELDS)
+_UNASKED = SensorReading(None, (), None)
+_UNREAD = SensorReading((None,) * len(SENSOR_FIELDS), (), None)
 _PARTITION_USED = "partition_vram_used_bytes"
 _Parsed = TypeVar("_Parsed")
 
@@ -93,50 +94,62 @@ class GpuFiles:
         """
         faults, self._faults = self._faults, Faults(SLOW)
         faults.about = MEMORY
-        memory = _in_order(MEMORY_FIELDS, self._memory.read(faults))
+        memory = self._read_numbers(self._memory, MEMORY_FIELDS, faults)
         partitions = tuple([self._used(banks, faults) for banks in self._banks])
-        said: dict[str, Any] = {"memory": memory, "partitions": partitions}
         faults.about = SENSORS if what & SENSORS else MEMORY
         asleep = self._is_asleep(faults)
+        state, sensors = "suspended" if asleep else "active", _UNASKED
         if asleep is False:
-            if self._sensors is None:
-                faults.about = SLOW
-                self._sensors = SensorFiles(self._root, self._device, faults)
-                what |= SENSORS | SLOW  # as if seen for the first time
-            said |= self._ask(self._sensors, what, faults)
-        else:
-            said["state"] = "suspended" if asleep else "active"
-            said["sensors"] = None if asleep or not what & SENSORS else _NO_SENSORS
+            what |= self._open_sensors(faults)
+            state, sensors = self._ask_firmware(what, faults)
+        elif asleep is None and what & SENSORS:
+            sensors = _UNREAD
+        totals = limits = description = table = None
         if what & SLOW:
             faults.about = SLOW
-            said["totals"] = _in_order(TOTAL_FIELDS, self._totals.read(faults))
-            said["description"] = tuple(self._describe(faults))
+            totals = self._read_numbers(self._totals, TOTAL_FIELDS, faults)
+            limits = self._sensors.read_limits(faults) if self._sensors and state == "active" else None
+            description = tuple(self._describe(faults))
         if what & FRAGMENTATION:
             faults.about = FRAGMENTATION
-            said["table"] = self._read_table(faults)
-        return GpuFrame(done=what, faults=tuple(faults.found), **said)
+            table = self._read_table(faults)
+        return GpuFrame(
+            state,
+            what,
+            memory,
+            partitions,
+            *sensors,
+            totals,
+            limits,
+            table,
+            description,
+            faults=tuple(faults.found),
+        )
 
-    def _ask(self, files: SensorFiles, what: int, faults: Faults) -> dict[str, Any]:
-        """The part of the answer that the card's firmware gives."""
-        said: dict[str, Any] = {"state": "active"}
-        if what & SENSORS:
-            faults.about = SENSORS
-            reading = files.read(faults)
-            if all(value is None for value in reading.values):
-                errors = faults.of(SENSORS)
-                if not _GONE.isdisjoint(errors):
-                    raise Gone("every sensor says so")
-                if not REFUSED.isdisjoint(errors):
-                    said["state"] = "resetting"
-                    if self._is_asleep(faults):  # by now: Linux after 6.12 refuses rather than wake it
-                        faults.forget(SENSORS)
-                        return {"state": "suspended"}
-            said |= {"sensors": reading.values, "xcc_clocks": reading.xcc_clocks}
-            said["metrics_format"] = reading.metrics_format
-        if what & SLOW and said["state"] == "active":
-            faults.about = SLOW
-            said["limits"] = files.read_limits(faults)
-        return said
+    def _open_sensors(self, faults: Faults) -> int:
+        """Opens the sensors of a card that is awake for the first time. Returns what has to be read because of it."""
+        if self._sensors is not None:
+            return 0
+        faults.about = SLOW
+        self._sensors = SensorFiles(self._root, self._device, faults)
+        return SENSORS | SLOW
+
+    def _ask_firmware(self, what: int, faults: Faults) -> tuple[str, SensorReading]:
+        """The state of a card that was just seen awake, and its sensors when they are wanted."""
+        if self._sensors is None or not what & SENSORS:
+            return "active", _UNASKED
+        faults.about = SENSORS
+        reading = self._sensors.read(faults)
+        if faults.found and reading.is_empty():
+            errors = faults.of(SENSORS)
+            if not _GONE.isdisjoint(errors):
+                raise Gone("every sensor says so")
+            if not REFUSED.isdisjoint(errors):
+                if not self._is_asleep(faults):
+                    return "resetting", reading
+                faults.forget(SENSORS)  # it fell asleep meanwhile: Linux after 6.12 refuses rather than wake it
+                return "suspended", _UNASKED
+        return "active", reading
 
     def _is_asleep(self, faults: Faults) -> bool | None:
         """`None` when it cannot be told: in doubt, a card is left alone."""
@@ -149,6 +162,11 @@ class GpuFiles:
         except ParseError as error:
             faults.add(file.name, error.errno, file.path)
             return None
+
+    def _read_numbers(self, numbers: Numbers, order: tuple[str, ...], faults: Faults) -> tuple[int | None, ...]:
+        values: list[int | None] = [None] * len(order)
+        numbers.read_into(values, faults)
+        return tuple(values)
 
     def _used(self, banks: list[Pinned], faults: Faults) -> int | None:
         """What is used of one partition's memory."""
@@ -202,7 +220,7 @@ class GpuFiles:
                 "current_compute_partition", "compute_partition", parse_partition_mode, faults
             ),
             memory_partition=self._parsed("current_memory_partition", "memory_partition", parse_partition_mode, faults),
-            memory_names=tuple(file.name for file in (*self._memory.files, *self._totals.files)),
+            memory_names=(*self._memory.names, *self._totals.names),
             sensor_names=self._sensors.names() if self._sensors else None,
         )
 
@@ -227,7 +245,7 @@ class GpuFiles:
 
     def _open(self) -> None:
         self._memory, self._totals = (
-            Numbers(self._core, list(self._pin(names))) for names in (MEMORY_FIELDS, TOTAL_FIELDS)
+            Numbers(self._core, list(self._pin(names)), names) for names in (MEMORY_FIELDS, TOTAL_FIELDS)
         )
         self._runtime_status = self._core.pin("power/runtime_status", "runtime_status", self._faults)
         self._banks = [list(self._pin_banks(f"{node}/mem_banks")) for node in self.nodes]
@@ -251,10 +269,6 @@ def _numa_node(raw: bytes) -> int:
 
 def _used_bytes(raw: bytes) -> int:
     return parse_number(raw, 0, _USED_HIGH)
-
-
-def _in_order(names: tuple[str, ...], values: Mapping[str, _Parsed]) -> tuple[_Parsed | None, ...]:
-    return tuple([values.get(name) for name in names])
 
 
 def _parsed(

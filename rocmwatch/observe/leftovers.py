@@ -7,11 +7,12 @@ Source: /proc/PID/stat (proc_pid_stat(5)), cgroup.procs.
 """
 
 import os
+from collections.abc import Iterable
 
 from rocmwatch.observe.files import read_file
 
 READER_NAMES = frozenset({"rw-sensors"})
-_ROOTS = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+ROOTS = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 
 
 def parse_stat(raw: bytes) -> tuple[str, str]:
@@ -20,12 +21,18 @@ def parse_stat(raw: bytes) -> tuple[str, str]:
     return raw[start + 1 : end].decode("utf-8", "replace"), raw[end + 2 : end + 3].decode("ascii", "replace")
 
 
-def own_service_folder() -> str | None:
-    """The cgroup folder of the service that this process belongs to; `None` outside of a service."""
-    for line in read_file("/proc/self/cgroup").decode().splitlines():
-        number, controllers, path = line.split(":", 2)
+def service_folder(cgroup: str, roots: Iterable[str] = ROOTS) -> str | None:
+    """The cgroup folder of the service that a process belongs to; `None` outside of a service.
+
+    Args:
+        cgroup: Its /proc/PID/cgroup, a `number:controllers:path` a line.
+        roots: Where the hierarchies may be mounted.
+    """
+    for line in cgroup.splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
         if (controllers == "name=systemd" or number == "0") and path.endswith(".service"):
-            for root in _ROOTS:
+            for root in roots:
                 if os.path.exists(f"{root}{path}/cgroup.procs"):
                     return root + path
     return None
@@ -33,10 +40,12 @@ def own_service_folder() -> str | None:
 
 def left_over_readers() -> frozenset[int]:
     """The process ids of readers in state D in the own service's cgroup."""
-    folder = own_service_folder()
-    if folder is None:
+    try:
+        folder = service_folder(read_file("/proc/self/cgroup").decode("utf-8", "replace"))
+        members = read_file(f"{folder}/cgroup.procs").split() if folder else []
+    except OSError:
         return frozenset()
-    return frozenset(pid for pid in map(int, read_file(f"{folder}/cgroup.procs").split()) if is_stuck_reader(pid))
+    return frozenset(pid for pid in map(int, members) if is_stuck_reader(pid))
 
 
 def is_stuck_reader(pid: int) -> bool:

@@ -36,10 +36,10 @@ class Ordinals:
     def _load(self) -> Mapping[str, int]:
         try:
             document = json.loads(read_file(self._path or ""))
-            numbers = {str(pci): int(number) for pci, number in document["gpus"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            numbers: dict[str, int] = dict(document["gpus"])
+            right = document["boot_id"] == self._boot_id and sorted(numbers.values()) == list(range(len(numbers)))
+        except (OSError, ValueError, KeyError, TypeError):
             return {}  # first start in this boot, or nothing that helps
-        right = document.get("boot_id") == self._boot_id and len(set(numbers.values())) == len(numbers)
         return numbers if right else {}
 
     def _save(self, path: str) -> None:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable
 
 CAP_DAC_READ_SEARCH = 2
-CAP_SETPCAP = 8
 CAP_SYS_PTRACE = 19
 SAMPLING = frozenset({CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE})
 
@@ -42,15 +41,21 @@ def _check(result: int, what: str) -> None:
 
 
 def _prctl(option: int, argument: int = 0) -> int:
-    return int(_libc.prctl(option, ctypes.c_ulong(argument), 0, 0, 0))
+    rest = (ctypes.c_ulong(argument), *[ctypes.c_ulong(0)] * 3)  # the kernel looks at all of them
+    return int(_libc.prctl(ctypes.c_int(option), *rest))
 
 
-def limit_bounding_set(keep: Iterable[int]) -> None:
-    """Takes everything but `keep` out of the bounding set, so that no program started from here can have it.
+def allow_only(capabilities: Iterable[int]) -> None:
+    """Sees to it that no program started from here can have any other capability, nor gain one by what it runs.
 
-    Without CAP_SETPCAP this is not allowed, and not needed: under the unit, systemd has done it.
+    The bounding set can only be cut with CAP_SETPCAP. Without that it stays as it is, and holds nothing that this
+    process could not get anyway: under the unit, systemd has cut it.
+
+    Raises:
+        OSError: When the kernel refuses no_new_privs, which it never should.
     """
-    kept = set(keep)
+    _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "prctl(PR_SET_NO_NEW_PRIVS)")
+    kept = set(capabilities)
     capability = 0
     while (there := _prctl(_PR_CAPBSET_READ, capability)) >= 0:  # negative: past the kernel's last one
         if there and capability not in kept and _prctl(_PR_CAPBSET_DROP, capability) < 0:
@@ -66,8 +71,7 @@ def drop_all() -> None:
     Raises:
         OSError: When the kernel refuses, which it never should: giving away is always allowed.
     """
-    _check(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "prctl(PR_SET_NO_NEW_PRIVS)")
-    limit_bounding_set(())
+    allow_only(())
     _check(_prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL), "prctl(PR_CAP_AMBIENT_CLEAR_ALL)")
     header = _Header(_VERSION_3, 0)
     nothing = (_Set * 2)()

@@ -23,6 +23,7 @@ _BUSY = (
     Reading("busy_memory", "mem_busy_percent", 0.01, 0, 100, zero_is_absent=False),
 )
 _LEVELS = (("pp_dpm_sclk", "clock_sclk", "clock_limit_sclk"), ("pp_dpm_mclk", "clock_mclk", "clock_limit_mclk"))
+_SCLK = SENSOR_FIELDS.index("clock_sclk")
 _NO_METRICS = MetricsReading(*(None,) * len(SENSOR_FIELDS), xcc_clocks=())  # type: ignore[arg-type,misc]
 
 
@@ -30,14 +31,18 @@ class SensorReading(NamedTuple):
     """What the sensors say.
 
     Attributes:
-        values: In the order of SENSOR_FIELDS.
+        values: In the order of SENSOR_FIELDS; `None` when they were not asked.
         xcc_clocks: Hertz of each compute die.
         metrics_format: format_revision of gpu_metrics.
     """
 
-    values: tuple[float | None, ...]
-    xcc_clocks: tuple[float | None, ...]
+    values: "tuple[float | None, ...] | None"
+    xcc_clocks: "tuple[float | None, ...]"
     metrics_format: int | None
+
+    def is_empty(self) -> bool:
+        """Whether there is not one value."""
+        return all(value is None for value in self.values or ())
 
 
 class SensorFiles:
@@ -48,8 +53,8 @@ class SensorFiles:
         self._decoder = Decoder()
         try:
             readings, limits = self._plan(faults)
-            self._numbers = Numbers(self._folder, self._pin_all((*readings, *_BUSY), faults))
-            self._limits = Numbers(self._folder, self._pin_all(limits, faults))
+            self._numbers = Numbers(self._folder, self._pin_all((*readings, *_BUSY), faults), SENSOR_FIELDS)
+            self._limits = Numbers(self._folder, self._pin_all(limits, faults), LIMIT_FIELDS)
             self._metrics = self._folder.pin("gpu_metrics", "gpu_metrics", faults, TEXT_BYTES)
             self._levels = [
                 (level, clock, limit)
@@ -59,7 +64,6 @@ class SensorFiles:
         except BaseException:
             self.close()
             raise
-        self._numbered = frozenset(file.name for file in self._numbers.files)
 
     def close(self) -> None:
         """Closes every file."""
@@ -68,7 +72,7 @@ class SensorFiles:
     def names(self) -> tuple[str, ...]:
         """The fields that have a file."""
         levels = [name for _, clock, limit in self._levels for name in (clock, limit)]
-        return (*(file.name for file in (*self._numbers.files, *self._limits.files)), *levels)
+        return (*self._numbers.names, *self._limits.names, *levels)
 
     def read(self, faults: Faults) -> SensorReading:
         """The readings of now.
@@ -76,16 +80,17 @@ class SensorFiles:
         Raises:
             Gone: When a file says that the device is gone which did not say so when it was new.
         """
-        found = self._numbers.read(faults)
         metrics, metrics_format = self._read_metrics(faults)
-        values = _by_name(metrics) | found
-        if len(metrics.xcc_clocks) > 1 and values["clock_sclk"] is not None:
-            values["clock_sclk"] = metrics.clock_sclk  # of the fastest die: hwmon shows one
+        *values, xcc_clocks = metrics
+        self._numbers.read_into(values, faults)
+        if len(xcc_clocks) > 1 and values[_SCLK] is not None:
+            values[_SCLK] = metrics.clock_sclk  # of the fastest die: hwmon shows one
         for level, clock, _ in self._levels:
-            if values[clock] is None and clock not in self._numbered:
-                values[clock] = self._level(level, clock, current_hertz, faults)
+            at = SENSOR_FIELDS.index(clock)
+            if values[at] is None and clock not in self._numbers.names:
+                values[at] = self._level(level, clock, current_hertz, faults)
         self._folder.forgiving = False
-        return SensorReading(tuple(values.values()), metrics.xcc_clocks, metrics_format)
+        return SensorReading(tuple(values), xcc_clocks, metrics_format)
 
     def read_limits(self, faults: Faults) -> tuple[float | None, ...]:
         """The limits, in the order of LIMIT_FIELDS.
@@ -93,10 +98,11 @@ class SensorFiles:
         Raises:
             Gone: As `read` does.
         """
-        found = self._limits.read(faults)
+        values: list[float | None] = [None] * len(LIMIT_FIELDS)
+        self._limits.read_into(values, faults)
         for level, _, limit in self._levels:
-            found[limit] = self._level(level, limit, highest_hertz, faults)
-        return tuple([found.get(name) for name in LIMIT_FIELDS])
+            values[LIMIT_FIELDS.index(limit)] = self._level(level, limit, highest_hertz, faults)
+        return tuple(values)
 
     def _read_metrics(self, faults: Faults) -> tuple[MetricsReading, int | None]:
         file = self._metrics
@@ -147,11 +153,6 @@ class SensorFiles:
             if opened is not None:
                 pinned.append(opened._replace(scale=scale, low=low, high=high, zero_is_absent=zero_is_absent))
         return pinned
-
-
-def _by_name(metrics: MetricsReading) -> dict[str, float | None]:
-    *values, _ = metrics
-    return dict(zip(SENSOR_FIELDS, values, strict=True))
 
 
 def _below(folder: str, readings: Iterable[Reading]) -> list[Reading]:

@@ -158,9 +158,9 @@ class GpuFrame(NamedTuple):
         partitions: Used bytes of each node of the order.
         sensors: Values in the order of SENSOR_FIELDS; `None` when they were not asked for or the card sleeps.
         xcc_clocks: Hertz of each compute die.
+        metrics_format: format_revision of gpu_metrics, with the sensors (2 and 3 are APUs).
         totals: Values in the order of TOTAL_FIELDS.
         limits: Values in the order of LIMIT_FIELDS.
-        metrics_format: format_revision of gpu_metrics, with the sensors (2 and 3 are APUs).
         table: The table of free blocks, or the errno's name why there is none (`ENOENT`: this kernel has none).
         description: The fields of a `Description`.
         faults: Reads that failed.
@@ -172,9 +172,9 @@ class GpuFrame(NamedTuple):
     partitions: "tuple[int | None, ...]" = ()
     sensors: "tuple[float | None, ...] | None" = None
     xcc_clocks: "tuple[float | None, ...]" = ()
+    metrics_format: int | None = None
     totals: "tuple[int | None, ...] | None" = None
     limits: "tuple[float | None, ...] | None" = None
-    metrics_format: int | None = None
     table: "Table | str | None" = None
     description: "tuple[Any, ...] | None" = None
     faults: tuple[FaultTuple, ...] = ()
