@@ -9,6 +9,7 @@ import importlib
 import io
 import os
 import sys
+from typing import Any
 
 import click
 
@@ -39,6 +40,15 @@ class _Commands(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101  # a slip in the table above
         return command
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        _settle_streams()
+        try:
+            return super().main(*args, **options)
+        except OSError as error:  # a full disk, say; a pipe that nobody reads is click's to handle
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer would fail once more at the end
+            click.echo(f"rocmwatch: {error}", err=True)
+            sys.exit(1)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         with formatter.section("Commands"):
@@ -52,7 +62,6 @@ def main() -> None:
 
     On a machine without an AMD GPU, `rocmwatch demo` shows it at work on a simulated node.
     """
-    _settle_streams()
 
 
 def _settle_streams() -> None:
@@ -60,6 +69,8 @@ def _settle_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # a closed one: else the next file takes its place
         os.set_inheritable(descriptor, True)  # noqa: FBT003
     os.close(descriptor)
-    for stream in (sys.stdout, sys.stderr):
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream = getattr(sys, name) or open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no ° gets a question mark
+        setattr(sys, name, stream)
