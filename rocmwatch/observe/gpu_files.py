@@ -235,10 +235,11 @@ class GpuFiles:
 
     def _check_identity(self) -> None:
         """The number N of cardN may belong to another GPU by now."""
-        known = len(self._faults.found)
         raw = self._core.text("uevent", "identity", self._faults)
-        if raw is None and len(self._faults.found) == known:
+        if raw is None and not self._faults.found:
             raise Gone("there is no such card")
+        if raw is not None and parse_text(raw) is None:
+            self._faults.add("identity", "ENODATA", f"{self._device}/uevent")
         address = parse_uevent(raw or b"").get("PCI_SLOT_NAME", "").lower()
         if address not in ("", self._pci):  # empty: it cannot be told at the moment
             raise Gone(f"{self.card} is {address} by now")

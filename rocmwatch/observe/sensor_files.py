@@ -119,8 +119,12 @@ class SensorFiles:
         self, level: Pinned, field: str, choose: Callable[[Iterable[Level]], int | None], faults: Faults
     ) -> float | None:
         raw = self._folder.read(level._replace(name=field), faults)
+        if raw is None:
+            return None
         try:
-            return choose(parse_dpm(raw).levels) if raw is not None else None
+            if not raw:  # a card without levels says so with an empty line
+                raise ParseError("ENODATA", "empty")
+            return choose(parse_dpm(raw).levels)
         except ParseError as error:
             faults.add(field, error.errno, level.path)
             return None
