@@ -146,10 +146,9 @@ class Service:
     def start(self, *, wait: bool = True, **options: Any) -> Service:
         """Starts it, and waits until it is ready."""
         with self._log.open("ab") as log:
-            options = {"stderr": log, "env": environment(**self._env), **options}
-            self._process = subprocess.Popen(
-                self.program, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True, **options
-            )
+            streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": log}
+            options = {**streams, "env": environment(**self._env), **options}
+            self._process = subprocess.Popen(self.program, start_new_session=True, **options)
         self._sessions.add(self._process.pid)
         if wait:
             eventually(self._is_ready_or_gone, "a daemon that is ready")
@@ -220,7 +219,10 @@ class Service:
                 os.kill(process.pid, signal.SIGKILL)
 
     def _note_family(self) -> None:
-        self._sessions |= {process.session for process in processes() if process.parent in self._sessions}
+        known = 0
+        while known < len(self._sessions):
+            known = len(self._sessions)
+            self._sessions |= {process.session for process in processes() if process.parent in self._sessions}
 
     def _is_ready_or_gone(self) -> bool:
         assert self._process is not None
