@@ -16,9 +16,11 @@ ROOTS = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 
 
 def parse_stat(raw: bytes) -> tuple[str, str]:
-    """(name, state) of a process; the name may hold spaces and parentheses."""
-    start, end = raw.find(b"("), raw.rfind(b")")
-    return raw[start + 1 : end].decode("utf-8", "replace"), raw[end + 2 : end + 3].decode("ascii", "replace")
+    """(name, state) of a process. The name may hold anything, parentheses and lines as well."""
+    head, closed, rest = raw.rpartition(b")")
+    if not closed:
+        return "", ""
+    return head.partition(b"(")[2].decode("utf-8", "replace"), rest[1:2].decode("ascii", "replace")
 
 
 def service_folder(cgroup: str, roots: Iterable[str] = ROOTS) -> str | None:

@@ -1,0 +1,86 @@
+"""A source succeeded when every GPU that it was asked for answered; else its last success stays where it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocmwatch.model import SourceStatus
+from rocmwatch.observe.sources import Sources
+from rocmwatch.observe.wire import FRAGMENTATION, MEMORY, SENSOR_FIELDS, SENSORS, GpuFrame, Order
+
+VALUES = (None, 61.0, *(None,) * 7)
+EMPTY = (None,) * len(SENSOR_FIELDS)
+TABLE = ("F3", 4096, 4096, ((0, 1),))
+REFUSED = (SENSORS, "power", "EBUSY", "/power1_input")
+WELL = GpuFrame("active", MEMORY | SENSORS, (1, 2, 3), sensors=VALUES)
+ASLEEP = GpuFrame("suspended", MEMORY | SENSORS, (1, 2, 3))
+WITHOUT_SENSORS = GpuFrame("active", MEMORY | SENSORS, (1, 2, 3), sensors=EMPTY)
+RESETTING = GpuFrame("resetting", MEMORY | SENSORS, (1, 2, 3), sensors=EMPTY, faults=(REFUSED,))
+ONE_FAILS = GpuFrame("active", MEMORY | SENSORS, (1, None, 3), sensors=VALUES, faults=(REFUSED,))
+GONE = GpuFrame("gone")
+
+
+def last_success(what: int, *frames: GpuFrame | None) -> dict[str, float | None]:
+    """When each source succeeded last, if all of them did at 100 and these frames came back at 200."""
+    sources = Sources()
+    everything = MEMORY | SENSORS | FRAGMENTATION
+    sources.note_gpus([(Order("a", everything), WELL._replace(table=TABLE))], 100.0, 0.1)
+    sources.note_gpus([(Order(str(number), what), frame) for number, frame in enumerate(frames)], 200.0, 0.2)
+    return {name: status.last_success_at for name, status in sources.current().items()}
+
+
+@pytest.mark.parametrize(
+    ("frames", "memory", "sensors"),
+    [
+        ((WELL, WELL), 200.0, 200.0),
+        ((WELL, None), 100.0, 100.0),
+        ((None, WELL), 100.0, 100.0),
+        ((WELL, GONE), 100.0, 100.0),
+        ((WELL, ASLEEP), 200.0, 200.0),
+        ((WELL, WITHOUT_SENSORS), 200.0, 200.0),
+        ((WELL, ONE_FAILS), 200.0, 200.0),
+        ((WELL, RESETTING), 200.0, 100.0),
+    ],
+)
+def test_memory_and_sensors(frames: tuple[GpuFrame | None, ...], memory: float, sensors: float) -> None:
+    found = last_success(MEMORY | SENSORS, *frames)
+
+    assert (memory, sensors, 100.0) == (found["memory"], found["sensors"], found["fragmentation"])
+
+
+@pytest.mark.parametrize(
+    ("tables", "at"),
+    [
+        ((TABLE, TABLE), 200.0),
+        ((TABLE, "ENOENT"), 200.0),
+        (("ENOENT", "ENOENT"), 100.0),
+        (("EACCES", "EACCES"), 100.0),
+        ((TABLE, "EIO"), 100.0),
+        ((TABLE, "EBADMSG"), 100.0),
+        ((TABLE, None), 100.0),
+    ],
+)
+def test_fragmentation(tables: tuple[object, ...], at: float) -> None:
+    frames = [WELL._replace(table=table) if table else None for table in tables]  # type: ignore[arg-type]
+
+    assert at == last_success(FRAGMENTATION | MEMORY, *frames)["fragmentation"]
+
+
+def test_what_was_not_due_keeps_its_last_words() -> None:
+    assert {"memory": 200.0, "sensors": 100.0, "fragmentation": 100.0} == last_success(MEMORY, WELL)
+
+
+def test_on_a_node_without_a_gpu_there_is_no_memory_that_fails() -> None:
+    sources = Sources()
+    sources.note_gpus([], 100.0, 0.1)
+
+    assert {"memory": SourceStatus(last_success_at=100.0, duration_seconds=0.1)} == sources.current()
+
+
+def test_a_source_that_never_succeeded_has_a_duration_and_no_success() -> None:
+    sources = Sources()
+    sources.note_gpus([(Order("a", MEMORY), None)], 100.0, 0.1)
+    sources.note_topology(["nodes"], {}, 100.0, 0.3)
+
+    assert SourceStatus(last_success_at=None, duration_seconds=0.1) == sources.current()["memory"]
+    assert SourceStatus(last_success_at=None, duration_seconds=0.3) == sources.current()["topology"]
