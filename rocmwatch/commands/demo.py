@@ -26,6 +26,7 @@ from rocmwatch.simulate import MODELS, SCENARIOS, SimulatedNode
 
 HEAD_START_SECONDS = 120.0  # by then the models are loaded and requests come in
 MOVE_SECONDS = 1.0
+LOOK_SECONDS = 0.5
 TELL_SECONDS = 5.0
 READY_SECONDS = 30.0
 END_SECONDS = 5.0
@@ -82,7 +83,7 @@ def _play(
     daemon = stack.enter_context(_daemon(config, node.root))
     if _wait_until_ready(daemon, address, stop):
         click.echo(_introduction(node, address, config, seconds))
-        _tell(address, seconds, stop)
+        _tell(daemon, address, seconds, stop)
     click.echo("Ending: the daemon stops, and the simulated node is removed.")
 
 
@@ -109,13 +110,18 @@ def _program() -> str:
     return shlex.quote(called) if os.path.basename(called) == "rocmwatch" else f"{sys.executable} -m rocmwatch"
 
 
-def _tell(address: tuple[str, int], seconds: float | None, stop: _Stop) -> None:
+def _tell(daemon: subprocess.Popen[bytes], address: tuple[str, int], seconds: float | None, stop: _Stop) -> None:
     """Says now and then what is happening, until the time is over."""
-    end = float("inf") if seconds is None else time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        click.echo(_in_a_line(ask_json(address, "/api/v1/snapshot", "rocmwatch/sample/1")))
-        if stop.wait(min(TELL_SECONDS, left)):
+    now = tell_at = time.monotonic()
+    end = float("inf") if seconds is None else now + seconds
+    while now < end:
+        _expect_life(daemon)
+        if now >= tell_at:
+            click.echo(_in_a_line(ask_json(address, "/api/v1/snapshot", "rocmwatch/sample/1")))
+            tell_at += TELL_SECONDS
+        if stop.wait(min(LOOK_SECONDS, end - now)):
             return
+        now = time.monotonic()
 
 
 def _in_a_line(document: dict[str, Any]) -> str:
@@ -194,8 +200,7 @@ def _wait_until_ready(daemon: subprocess.Popen[bytes], address: tuple[str, int],
     """Whether it is ready; false when the wait was cut short by a signal."""
     end = time.monotonic() + READY_SECONDS
     while not stop.wait(0.05):
-        if daemon.poll() is not None:
-            raise DaemonUnreachable(f"the daemon ended with {daemon.returncode}; its last words are above")
+        _expect_life(daemon)
         try:
             ask(address, "/-/ready")
         except DaemonUnreachable:
@@ -204,6 +209,11 @@ def _wait_until_ready(daemon: subprocess.Popen[bytes], address: tuple[str, int],
         else:
             return True
     return False
+
+
+def _expect_life(daemon: subprocess.Popen[bytes]) -> None:
+    if daemon.poll() is not None:
+        raise DaemonUnreachable(f"the daemon ended with {daemon.returncode}; what it had to say is above")
 
 
 def _free_port(wanted: int | None) -> int:

@@ -99,21 +99,20 @@ def test_its_first_words_say_what_it_is_and_how_to_end_it(tmp_path: Path) -> Non
     assert max(len(line) for line in lines if str(demo.folder) not in line) <= 100
 
 
-def test_its_node_is_at_work_from_the_start(demo: Demo) -> None:
-    gpus = json.loads(fetch(f"{demo.page()}api/v1/snapshot"))["gpus"]
+def test_its_node_is_at_work_from_the_start_and_moves(demo: Demo) -> None:
+    page = demo.page()
+
+    def look() -> list[dict[str, Any]]:
+        gpus = json.loads(fetch(f"{page}api/v1/snapshot"))["gpus"]
+        assert isinstance(gpus, list)
+        return gpus
+
+    gpus = look()
+    eventually(lambda: look()[0]["power_watts"] != gpus[0]["power_watts"], "other values")
 
     assert min(gpu["pool_used_bytes"] / gpu["pool_total_bytes"] for gpu in gpus) > 0.5
     assert min(gpu["busy_ratio"]["gfx"] for gpu in gpus) > 0.05
     assert min(gpu["power_watts"] for gpu in gpus) > 200
-
-
-def test_its_node_moves(demo: Demo) -> None:
-    def watts() -> list[float]:
-        return [gpu["power_watts"] for gpu in json.loads(fetch(f"{page}api/v1/snapshot"))["gpus"]]
-
-    page = demo.page()
-    before = watts()
-    eventually(lambda: watts() != before, "other values", 10)
 
 
 @pytest.mark.parametrize("model", ["mi300x-cpx", "apu"])
@@ -134,7 +133,7 @@ def test_a_signal_ends_it_with_0_and_leaves_nothing(demo: Demo, number: int) -> 
     assert demo.log == ""
 
 
-@pytest.mark.parametrize("seconds", [0.1, 0.4, 0.7, 1.0])
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 0.9])
 def test_a_signal_while_it_starts_leaves_nothing_either(demo: Demo, seconds: float) -> None:
     time.sleep(seconds)
     demo.family()

@@ -120,10 +120,11 @@ class Prometheus:
 
 
 class Watched(NamedTuple):
-    """A Prometheus, and by format who stands between it and the daemon."""
+    """A Prometheus, by format who stands between it and the daemon, and a second daemon, which it asks directly."""
 
     prometheus: Prometheus
     ways: dict[str, Between]
+    doomed: Service
 
 
 def series(labels: dict[str, str]) -> str:
@@ -147,17 +148,17 @@ def service(node: SimulatedNode, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="module")
-def watched(
-    service: Service, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Prometheus, dict[str, Between]]]:
+def watched(service: Service, node: SimulatedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """A Prometheus that has scraped the daemon in each format at least twice."""
     with ExitStack() as stack:
         ways = {name: stack.enter_context(between(service.port, TEXT if name == "text" else None)) for name in FORMATS}
         jobs = {name: way.server_port for name, way in ways.items()}
+        doomed = stack.enter_context(Service(tmp_path_factory.mktemp("doomed"), node.root, CONFIG))
+        jobs |= {"doomed": doomed.port}
         prometheus = stack.enter_context(Prometheus(tmp_path_factory.mktemp("prometheus"), jobs))
         eventually(lambda: all(len(way.answers) >= 2 for way in ways.values()), "two scrapes in each format")
-        eventually(lambda: len(prometheus.query("up == 1")) == 1 and sum_of(prometheus, "sum(up)") == 2, "both up")
-        yield Watched(prometheus, ways)
+        eventually(lambda: sum_of(prometheus, "sum(up)") == 3, "all up")
+        yield Watched(prometheus, ways, doomed)
 
 
 def sum_of(prometheus: Prometheus, expression: str) -> float:
@@ -169,7 +170,7 @@ FORMAT = pytest.mark.parametrize("form", FORMATS)
 
 @FORMAT
 def test_it_is_scraped_in_each_format_and_compressed(watched: Watched, form: str) -> None:
-    prometheus, ways = watched
+    prometheus, ways, _ = watched
 
     assert set(ways[form].answers) == {(200, FORMATS[form], "gzip")}
     assert sum_of(prometheus, f'up{{job="{form}"}}') == 1
@@ -241,10 +242,10 @@ def test_promtool_finds_nothing_wrong_with_a_live_scrape(service: Service) -> No
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
 
 
-def test_a_daemon_that_is_gone_is_down(service: Service, tmp_path: Path) -> None:
-    with Service(tmp_path, None, CONFIG) as other, Prometheus(tmp_path, {"other": other.port}) as prometheus:
-        eventually(lambda: sum_of(prometheus, "up") == 1, "up")
-        other.end()
-        eventually(lambda: prometheus.query("up") and sum_of(prometheus, "up") == 0, "down")
+def test_a_daemon_that_is_gone_is_down_and_its_series_end(watched: Watched) -> None:
+    before = watched.prometheus.query('rocmwatch_gpus{job="doomed"}')
+    watched.doomed.end()
+    eventually(lambda: watched.prometheus.query('up{job="doomed"} == 0'), "down")
 
-        assert prometheus.query("rocmwatch_gpus") == {}
+    assert list(before.values()) == [4]
+    assert watched.prometheus.query('rocmwatch_gpus{job="doomed"}') == {}

@@ -181,12 +181,12 @@ def test_reloads_at_the_same_time_are_done_one_after_the_other(service: Service)
 
 def test_reloads_without_end_starve_neither_ticks_nor_signs_of_life(node: SimulatedNode, tmp_path: Path) -> None:
     service = Service(tmp_path, node.root)
-    service.configure("sampling: {interval: 1s, sensors: 1s}", exporter=OVER_HTTP)
+    service.configure("sampling: {interval: 500ms, sensors: 1s}", exporter=OVER_HTTP)
     with service:
-        before, end = service.ticks(), time.monotonic() + 4
+        before, end = service.ticks(), time.monotonic() + 2.5
         while time.monotonic() < end:
             assert service.get("/-/reload", "POST")[0] == 200
-            time.sleep(0.2)
+            time.sleep(0.1)
 
         assert service.ticks() >= before + 3
 
@@ -195,12 +195,12 @@ def test_reloads_without_end_starve_neither_ticks_nor_signs_of_life(node: Simula
 def test_it_does_not_wait_for_a_tick_that_hangs(node: SimulatedNode, tmp_path: Path) -> None:
     with FaultFS(node.root, tmp_path / "mirror") as mirror:
         service = Service(tmp_path, mirror.root)
-        slow = "sampling: {interval: 4s, sensors: 4s, deadline: 4s}"
+        slow = "sampling: {interval: 3s, sensors: 3s, deadline: 3s}"
         service.configure(slow, exporter=OVER_HTTP)
         with service:
             mirror.set({"*/mem_info_vram_used": "hang"})
             service.configure(BAD, exporter=OVER_HTTP)
-            end = time.monotonic() + 5  # within this time a tick began to hang
+            end = time.monotonic() + 4  # within this time a tick began to hang
             slowest = 0.0
             while time.monotonic() < end:
                 began = time.monotonic()

@@ -66,18 +66,15 @@ def test_ready_is_told_after_the_first_tick_and_once(node: SimulatedNode, tmp_pa
     assert "".join(manager.texts()).count("READY=1") == 1
 
 
-def test_status_names_the_gpus_and_the_age_of_the_last_tick(service: Service, manager: Datagrams) -> None:
-    [ready] = [text for text in manager.texts() if "READY=1" in text]
-
-    assert STATUS.search(ready)
-    eventually(lambda: STATUS.search(manager.texts()[-1]) and "WATCHDOG=1" in manager.texts()[-1], "a sign of life")
-
-
-def test_a_sign_of_life_comes_in_time_as_long_as_ticks_are_fresh(service: Service, manager: Datagrams) -> None:
-    time.sleep(2 * WATCHDOG_SECONDS)
+def test_signs_of_life_come_in_time_and_tell_the_gpus_and_the_age_of_the_last_tick(
+    service: Service, manager: Datagrams
+) -> None:
+    time.sleep(1.5 * WATCHDOG_SECONDS)
     moments = [moment for moment, text in manager.received if b"WATCHDOG=1" in text]
+    told = [text for text in manager.texts() if "READY=1" in text or "WATCHDOG=1" in text]
 
-    assert len(moments) >= 5
+    assert all(STATUS.search(text) for text in told[1:])  # the first one is earlier than the first tick
+    assert len(moments) >= 4
     assert max(after - before for before, after in pairwise(moments)) <= WATCHDOG_SECONDS / 2
 
 
@@ -108,7 +105,7 @@ def test_gpus_that_hang_do_not_keep_it_from_giving_signs_of_life(
         with Service(tmp_path, mirror.root, config, NOTIFY_SOCKET=manager.path, **WATCHDOG) as service:
             mirror.set({"*/mem_info_vram_used": "hang"})
             eventually(lambda: set(service.states().values()) == {"stalled"}, "stalled GPUs")
-            time.sleep(WATCHDOG_SECONDS)
+            time.sleep(WATCHDOG_SECONDS / 2)
             mirror.release()
             moments = [moment for moment, text in manager.received if b"WATCHDOG=1" in text]
 
@@ -173,7 +170,7 @@ def test_a_manager_that_does_not_listen_holds_nothing_up(node: SimulatedNode, tm
         deaf.bind(f"{folder}/notify")
         config = "sampling: {interval: 100ms, deadline: 100ms}"
         with Service(tmp_path, node.root, config, NOTIFY_SOCKET=f"{folder}/notify", WATCHDOG_USEC="300000") as service:
-            service.next_tick(25)  # the kernel keeps ten or so datagrams; then a sender waits
+            service.next_tick(15)  # the kernel keeps ten or so datagrams; then a sender waits
             began = time.monotonic()
             status = service.end(signal.SIGTERM)
             took = time.monotonic() - began
