@@ -123,6 +123,8 @@ def status_lines(document: Document) -> list[str]:
         *((name, _freshness(source)) for name, source in sorted(document["sources"].items())),
         ("readers", f"{readers['restarts']} restarted, {readers['abandoned']} abandoned"),
     ]
+    if document["root"]:
+        rows.append(("root", f"{document['root']}, not this machine's own files"))
     if not document["config"]["last_reload_successful"]:
         rows.append(("config", "the last reload was refused; the configuration before it is in force"))
     rows += [("note", note) for note in document["notes"]]

@@ -347,6 +347,36 @@ def test_a_read_that_fails_for_a_while_is_one_line(service: Service, node: Simul
     assert service.log.count("field.read_failed") == 1
 
 
+TICKS_THAT_FAIL = """
+import itertools, os, sys
+from rocmwatch.daemon import Daemon
+from rocmwatch.picture import Studio
+
+take, count = Studio.take, itertools.count()
+
+def failing(self, **options):
+    if 3 <= next(count) < 9:
+        raise ValueError("a bug")
+    return take(self, **options)
+
+Studio.take = failing
+os._exit(Daemon(sys.argv[1], sys.argv[2]).run())
+"""
+
+
+def test_a_bug_in_a_tick_is_told_once_and_the_next_one_is_tried(node: SimulatedNode, tmp_path: Path) -> None:
+    service = Service(tmp_path, node.root, QUICK)
+    service.program = [sys.executable, "-c", TICKS_THAT_FAIL, str(service.config), node.root]
+    with service.start():
+        eventually(lambda: "tick.recovered" in service.log, "an end of the failures")
+        service.next_tick(3)
+
+        assert service.log.count("tick.failed error=ValueError('a bug')") == 1
+        assert service.log.count("    ValueError: a bug") == 1
+        assert service.log.count("tick.recovered") == 1
+        assert set(service.states().values()) == {"active"}
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_a_log_whose_reader_is_gone_does_not_end_it(node: SimulatedNode, tmp_path: Path, form: str) -> None:
     read, write = os.pipe()

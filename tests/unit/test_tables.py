@@ -175,7 +175,7 @@ def test_clearing_comes_before_the_table(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def told(view: object = None, **changes: object) -> list[str]:
     view = views.view(views.reading(0), views.reading(1)) if view is None else view
-    return status_lines(status_document(replace(view, **changes), views.NOW))  # type: ignore[type-var]
+    return status_lines(status_document(replace(view, **{"root": "", **changes}), views.NOW))  # type: ignore[type-var]
 
 
 def test_status_says_who_where_since_when_and_how_fresh() -> None:
@@ -205,6 +205,10 @@ def test_status_names_each_gpu_that_is_in_trouble() -> None:
 
 def test_status_of_a_node_without_gpus() -> None:
     assert told(views.view())[1] == "  GPUs           0"
+
+
+def test_status_says_when_it_is_not_about_this_machine() -> None:
+    assert "  root           /tmp/node, not this machine's own files" in told(root="/tmp/node")
 
 
 def test_status_says_that_a_reload_was_refused() -> None:
