@@ -101,6 +101,7 @@ class Folder:
     Attributes:
         path: The folder, below the root.
         forgiving: Whether a file that says that the device is gone is just a file that failed.
+        closed: The names of what has a file that could not be opened.
     """
 
     def __init__(self, root: str, path: str, *, forgiving: bool, absent: Collection[int] = ()) -> None:
@@ -114,6 +115,7 @@ class Folder:
         """
         self.path = path
         self.forgiving = forgiving
+        self.closed: list[str] = []
         self._root = root
         self._absent = absent
         self._descriptors: list[int] = []
@@ -134,8 +136,8 @@ class Folder:
         try:
             descriptor = os.open(self._root + path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            if error.errno not in MISSING:
-                self.failed(error, name, path, faults)
+            if error.errno not in MISSING and self.failed(error, name, path, faults):
+                self.closed.append(name)
             return None
         self._descriptors.append(descriptor)
         return Pinned(descriptor, size, name, path)

@@ -220,7 +220,7 @@ class GpuFiles:
                 "current_compute_partition", "compute_partition", parse_partition_mode, faults
             ),
             memory_partition=self._parsed("current_memory_partition", "memory_partition", parse_partition_mode, faults),
-            memory_names=(*self._memory.names, *self._totals.names),
+            memory_names=(*self._memory.names, *self._totals.names, *self._core.closed),
             sensor_names=self._sensors.names() if self._sensors else None,
         )
 

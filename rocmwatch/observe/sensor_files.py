@@ -59,11 +59,15 @@ class SensorFiles:
             self._levels = [
                 (level, clock, limit)
                 for file, clock, limit in _LEVELS
-                if (level := self._folder.pin(file, clock, faults, TEXT_BYTES))
+                if (level := self._folder.pin(file, limit, faults, TEXT_BYTES))
             ]
         except BaseException:
             self.close()
             raise
+        closed = self._folder.closed
+        self._closed = [SENSOR_FIELDS.index(name) for name in closed if name in SENSOR_FIELDS]
+        own = {*self._numbers.names, *closed}
+        self._clocks = [(SENSOR_FIELDS.index(clock), level) for level, clock, _ in self._levels if clock not in own]
 
     def close(self) -> None:
         """Closes every file."""
@@ -72,7 +76,7 @@ class SensorFiles:
     def names(self) -> tuple[str, ...]:
         """The fields that have a file."""
         levels = [name for _, clock, limit in self._levels for name in (clock, limit)]
-        return (*self._numbers.names, *self._limits.names, *levels)
+        return (*self._numbers.names, *self._limits.names, *levels, *self._folder.closed)
 
     def read(self, faults: Faults) -> SensorReading:
         """The readings of now.
@@ -83,12 +87,13 @@ class SensorFiles:
         metrics, metrics_format = self._read_metrics(faults)
         *values, xcc_clocks = metrics
         self._numbers.read_into(values, faults)
+        for at in self._closed:
+            values[at] = None
         if len(xcc_clocks) > 1 and values[_SCLK] is not None:
             values[_SCLK] = metrics.clock_sclk  # of the fastest die: hwmon shows one
-        for level, clock, _ in self._levels:
-            at = SENSOR_FIELDS.index(clock)
-            if values[at] is None and clock not in self._numbers.names:
-                values[at] = self._level(level, clock, current_hertz, faults)
+        for at, level in self._clocks:  # of a card whose clocks nothing else shows
+            if values[at] is None:
+                values[at] = self._level(level, SENSOR_FIELDS[at], current_hertz, faults)
         self._folder.forgiving = False
         return SensorReading(tuple(values), xcc_clocks, metrics_format)
 
@@ -121,9 +126,10 @@ class SensorFiles:
         raw = self._folder.read(level._replace(name=field), faults)
         if raw is None:
             return None
+        if not raw:  # a card without levels says so with an empty line
+            faults.add(field, "ENODATA", level.path)
+            return None
         try:
-            if not raw:  # a card without levels says so with an empty line
-                raise ParseError("ENODATA", "empty")
             return choose(parse_dpm(raw).levels)
         except ParseError as error:
             faults.add(field, error.errno, level.path)

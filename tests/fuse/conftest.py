@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from faultfs import FaultFS
+from watching import node, watch
+
+__all__ = ["node", "watch"]
 
 
 @pytest.fixture

@@ -7,43 +7,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from gpu_table import DEVICE, LEVELS, METRICS, MODES, NODE, NUMBERS, TABLE, TABLES
 from watching import MINUTE, Watcher, faults_of, of, said
 
 from rocmwatch.model import Pool
 from rocmwatch.simulate import SimulatedNode
-
-DEVICE = "/sys/class/drm/{card}/device"
-NODE = "/sys/class/kfd/kfd/topology/nodes/{node}"
-TABLE = "/sys/kernel/debug/dri/{pci}/amdgpu_vram_mm"
-
-# A file, and the fields that go without when it is bad; the first one is what the fault is of.
-NUMBERS: dict[str, tuple[str, ...]] = {
-    f"{DEVICE}/mem_info_vram_used": ("vram_used_bytes",),
-    f"{DEVICE}/mem_info_vram_total": ("vram_total_bytes",),
-    f"{DEVICE}/mem_info_vis_vram_used": ("visible_vram_used_bytes",),
-    f"{DEVICE}/mem_info_vis_vram_total": ("visible_vram_total_bytes",),
-    f"{DEVICE}/mem_info_gtt_used": ("gtt_used_bytes",),
-    f"{DEVICE}/mem_info_gtt_total": ("gtt_total_bytes",),
-    f"{DEVICE}/gpu_busy_percent": ("busy_gfx",),
-    f"{DEVICE}/mem_busy_percent": ("busy_memory",),
-    f"{DEVICE}/hwmon/{{hwmon}}/temp2_input": ("temperature_junction",),
-    f"{DEVICE}/hwmon/{{hwmon}}/temp3_input": ("temperature_memory",),
-    f"{DEVICE}/hwmon/{{hwmon}}/temp2_crit": ("limit_critical_junction",),
-    f"{DEVICE}/hwmon/{{hwmon}}/temp3_emergency": ("limit_emergency_memory",),
-    f"{DEVICE}/hwmon/{{hwmon}}/power1_input": ("power",),
-    f"{DEVICE}/hwmon/{{hwmon}}/power1_cap": ("power_cap",),
-    f"{DEVICE}/hwmon/{{hwmon}}/freq1_input": ("clock_sclk",),
-    f"{DEVICE}/hwmon/{{hwmon}}/freq2_input": ("clock_mclk",),
-    f"{DEVICE}/numa_node": ("numa_node",),
-}
-XCC_CLOCKS = tuple(f"xcc_clock_{die}" for die in range(8))
-LEVELS = {f"{DEVICE}/pp_dpm_sclk": ("clock_limit_sclk",), f"{DEVICE}/pp_dpm_mclk": ("clock_limit_mclk",)}
-MODES = {
-    f"{DEVICE}/current_compute_partition": ("compute_partition",),
-    f"{DEVICE}/current_memory_partition": ("memory_partition",),
-}
-TABLES = {TABLE: ("fragmentation",)}
-METRICS = {f"{DEVICE}/gpu_metrics": ("gpu_metrics", "energy", *XCC_CLOCKS)}
 
 ABSURD: dict[str, tuple[bytes, str]] = {
     "2^64": (b"18446744073709551616\n", "ERANGE"),
