@@ -26,8 +26,6 @@ import socket
 from rocmwatch.observe.reader import ROLES, serve_requests
 from rocmwatch.observe.wire import PACKET_BYTES
 
-REAP_MILLISECONDS = 500
-
 
 def name_process(name: str) -> None:
     """Sets what ps shows (at most 15 bytes): left-overs are recognised by it, see leftovers.py."""
@@ -44,13 +42,22 @@ class Launcher:
 
     def run(self) -> None:
         """Until main is gone; then no reader is wanted any more, the hanging ones least of all."""
+        woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # ignored, the kernel would reap them itself
+        signal.set_wakeup_fd(wake)  # gets a byte when a reader ends
         poll = select.poll()
         poll.register(self._main, select.POLLIN)
-        while True:
-            waiting = any(self._children.values())
-            if poll.poll(REAP_MILLISECONDS if waiting else None) and not self._obey():
-                break
-            self._reap()
+        poll.register(woken, select.POLLIN)
+        try:
+            while True:
+                ready = [descriptor for descriptor, _ in poll.poll()]
+                if woken in ready:
+                    os.read(woken, 4096)
+                if self._main.fileno() in ready and not self._obey():
+                    break
+                self._reap()
+        except ConnectionError:
+            pass  # main went while it was told something
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
 
@@ -79,6 +86,7 @@ class Launcher:
         status = 1
         try:
             self._main.close()
+            signal.set_wakeup_fd(-1)
             name_process(f"rw-{name}")
             requests, token, mailbox = descriptors
             serve_requests(ROLES[name](root), requests, token, mailbox)
@@ -106,10 +114,7 @@ class Launcher:
                     self._answer(f"dead {pid}")
 
     def _answer(self, text: str) -> None:
-        try:
-            self._main.send(text.encode())
-        except OSError:
-            os._exit(0)  # main is gone
+        self._main.send(text.encode())
 
 
 def main() -> None:
