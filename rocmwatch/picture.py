@@ -14,7 +14,7 @@ from rocmwatch.judge.memory import fragmentation
 from rocmwatch.model import Snapshot, View
 from rocmwatch.observe.clock import Clock, SystemClock
 from rocmwatch.observe.crew import Crew
-from rocmwatch.observe.leftovers import left_over_readers
+from rocmwatch.observe.leftovers import LeftOvers, own_service
 from rocmwatch.observe.link import LauncherLink
 from rocmwatch.observe.ordinals import Ordinals, boot_id
 from rocmwatch.observe.privilege import SAMPLING, allow_only, drop_all
@@ -66,7 +66,7 @@ class Studio:
         allow_only(SAMPLING)
         self.launcher = LauncherLink(root)
         drop_all()
-        self._crew = Crew(self.launcher, left_over_readers())
+        self._crew = Crew(self.launcher, LeftOvers(own_service(os.environ), (os.getpid(), self.launcher.pid)))
         path = os.path.join(runtime_folder, "gpus.json") if runtime_folder else None
         self.sampler = Sampler(self._crew, self._clock, Ordinals(path, boot_id(root)), pace)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from rocmwatch.model import GpuReading, Snapshot
 from rocmwatch.observe.crew import Crew
+from rocmwatch.observe.leftovers import LeftOvers
 from rocmwatch.observe.link import LauncherLink
 from rocmwatch.observe.ordinals import Ordinals
 from rocmwatch.observe.sampler import Pace, Sampler
@@ -49,12 +50,12 @@ class Watcher:
         root: str | Path,
         pace: Pace = PACE,
         patience: Patience | None = None,
-        left_over: Iterable[int] = (),
+        left_overs: LeftOvers | None = None,
         ordinals: Ordinals | None = None,
     ) -> None:
         self.clock = HandClock()
         self.launcher = LauncherLink(str(root))
-        self.crew = Crew(self.launcher, left_over, patience or Patience())
+        self.crew = Crew(self.launcher, left_overs, patience or Patience())
         self.sampler = Sampler(self.crew, self.clock, ordinals or Ordinals(), pace)
         self.last: Snapshot | None = None
 

@@ -6,10 +6,10 @@ many subjects hang in one tick, the others wait for two deadlines and a little.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from rocmwatch.errors import LauncherLost
-from rocmwatch.observe.leftovers import is_stuck_reader
+from rocmwatch.observe.leftovers import LeftOvers
 from rocmwatch.observe.link import NO_ANSWER, Frames, LauncherLink, ReaderFailed, ReaderLink, wait_for_all
 from rocmwatch.observe.stall import PATIENCE, Patience, Stall
 from rocmwatch.observe.wire import Order
@@ -21,7 +21,9 @@ Orders = tuple[Order, ...]
 class Crew:
     """Reads subjects by whatever readers it takes."""
 
-    def __init__(self, launcher: LauncherLink, left_over: Iterable[int] = (), patience: Patience = PATIENCE) -> None:
+    def __init__(
+        self, launcher: LauncherLink, left_overs: LeftOvers | None = None, patience: Patience = PATIENCE
+    ) -> None:
         self._launcher = launcher
         self._patience = patience
         self._reader: ReaderLink | None = None
@@ -29,7 +31,7 @@ class Crew:
         self._given_up: dict[int, str] = {}  # pid -> subject; killed, and not gone so far
         self._survivors = 0
         self._helpers: set[int] = set()  # pids of the readers of one subject
-        self._left_over = set(left_over)
+        self._left_overs = left_overs or LeftOvers(None)
         self._stalls: dict[str, Stall] = {}
 
     @property
@@ -40,7 +42,7 @@ class Crew:
     @property
     def abandoned(self) -> int:
         """Readers that hang and cannot be killed."""
-        return self._survivors + len(self._left_over)
+        return self._survivors + len(self._left_overs)
 
     @property
     def stalled(self) -> frozenset[str]:
@@ -50,7 +52,7 @@ class Crew:
     @property
     def is_full(self) -> bool:
         """Whether so many readers hang that no more are started."""
-        return len(self._given_up) + len(self._left_over) + len(self._helpers) >= self._patience.most_readers
+        return len(self._given_up) + len(self._left_overs) + len(self._helpers) >= self._patience.most_readers
 
     def renew(self, order_for: Callable[[str], Order | None], deadline_seconds: float, now: float) -> None:
         """Begins a tick: strikes out what is gone, tries the stalled subjects whose time has come.
@@ -149,7 +151,7 @@ class Crew:
         for pid in self._launcher.dead():
             self._given_up.pop(pid, None)
         self._survivors = len(self._given_up)
-        self._left_over = {pid for pid in self._left_over if is_stuck_reader(pid)}
+        self._left_overs.look_again()
 
     def _ask_fresh_reader(self, order: Order) -> ReaderLink | None:
         reader = self._start_reader()

@@ -28,7 +28,7 @@ from rocmwatch.observe.wire import PACKET_BYTES
 
 
 def name_process(name: str) -> None:
-    """Sets what ps shows (at most 15 bytes): left-overs are recognised by it, see leftovers.py."""
+    """Sets what ps shows (at most 15 bytes)."""
     with open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write(name)
 

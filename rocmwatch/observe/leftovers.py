@@ -3,24 +3,63 @@
 A process in state D cannot be killed. It stays in the service's cgroup when systemd starts the service anew, and so
 the bound on readers that were given up would begin at nothing with each restart, if these were not counted.
 
-Source: /proc/PID/stat (proc_pid_stat(5)), cgroup.procs.
+Whoever is in the cgroup at the start, and is not of this start, is one of them: everything else of an earlier start
+ends with its pipes. What /proc says of them cannot be asked for, as main has no capability and the unit hides
+(ProtectProc=) what has some.
+
+Sources: cgroup.procs (Documentation/admin-guide/cgroup-v2.rst); SYSTEMD_EXEC_PID (systemd.exec(5)).
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from rocmwatch.observe.files import read_file
 
-READER_NAMES = frozenset({"rw-sensors"})
 ROOTS = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 
 
-def parse_stat(raw: bytes) -> tuple[str, str]:
-    """(name, state) of a process. The name may hold anything, parentheses and lines as well."""
-    head, closed, rest = raw.rpartition(b")")
-    if not closed:
-        return "", ""
-    return head.partition(b"(")[2].decode("utf-8", "replace"), rest[1:2].decode("ascii", "replace")
+class LeftOvers:
+    """The processes that an earlier start left in the service's cgroup."""
+
+    def __init__(self, folder: str | None, own: Collection[int] = ()) -> None:
+        """Counts them.
+
+        Args:
+            folder: The service's cgroup; `None` outside of a service: then there are none.
+            own: The processes of this start.
+        """
+        self._folder = folder
+        self._pids = self._members() - frozenset(own)
+
+    def __len__(self) -> int:
+        return len(self._pids)
+
+    def look_again(self) -> None:
+        """Strikes out those that are gone. Nobody can join them."""
+        if self._pids:
+            self._pids &= self._members()
+
+    def _members(self) -> frozenset[int]:
+        if self._folder is None:
+            return frozenset()
+        try:
+            return frozenset(map(int, read_file(f"{self._folder}/cgroup.procs").split()))
+        except (OSError, ValueError):
+            return frozenset()
+
+
+def own_service(environ: Mapping[str, str]) -> str | None:
+    """The cgroup folder of the service whose main process this is; `None` when systemd did not start it as one.
+
+    Args:
+        environ: This process's environment.
+    """
+    if environ.get("SYSTEMD_EXEC_PID") != str(os.getpid()):
+        return None  # by hand, perhaps in a terminal that is a service of its own: its members are none of ours
+    try:
+        return service_folder(read_file("/proc/self/cgroup").decode("utf-8", "replace"))
+    except OSError:
+        return None
 
 
 def service_folder(cgroup: str, roots: Iterable[str] = ROOTS) -> str | None:
@@ -38,22 +77,3 @@ def service_folder(cgroup: str, roots: Iterable[str] = ROOTS) -> str | None:
                 if os.path.exists(f"{root}{path}/cgroup.procs"):
                     return root + path
     return None
-
-
-def left_over_readers() -> frozenset[int]:
-    """The process ids of readers in state D in the own service's cgroup."""
-    try:
-        folder = service_folder(read_file("/proc/self/cgroup").decode("utf-8", "replace"))
-        members = read_file(f"{folder}/cgroup.procs").split() if folder else []
-    except OSError:
-        return frozenset()
-    return frozenset(pid for pid in map(int, members) if is_stuck_reader(pid))
-
-
-def is_stuck_reader(pid: int) -> bool:
-    """Whether the process is a reader in state D."""
-    try:
-        name, state = parse_stat(read_file(f"/proc/{pid}/stat"))
-    except OSError:
-        return False
-    return name in READER_NAMES and state == "D"

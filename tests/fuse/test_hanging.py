@@ -20,6 +20,7 @@ from faultfs import FaultFS
 from watching import MINUTE, PACE, Watcher, descriptors_of, eventually, faults_of, of, said, state_of, states
 
 from rocmwatch.model import Snapshot
+from rocmwatch.observe.leftovers import LeftOvers
 from rocmwatch.observe.stall import Patience
 from rocmwatch.simulate import SimulatedNode
 
@@ -185,18 +186,22 @@ def test_readers_that_hang_are_bounded_and_it_is_said(node: Node, mirror: Mirror
     assert (0, ()) == (back.readers.abandoned, back.notes)
 
 
-def test_what_an_earlier_start_left_behind_counts(fs: FaultFS, watch: Watch) -> None:
+def test_what_an_earlier_start_left_behind_counts(fs: FaultFS, watch: Watch, tmp_path: Path) -> None:
     first = watch(fs.root)
     first.tick()
     fs.set(hanging(SICK))
     first.tick()
     assert eventually(lambda: list(first.readers.values()) == ["D"])
-    stuck = list(first.readers)
+    (stuck,) = first.readers
     first.close()
-    second = watch(fs.root, left_over=stuck)
+    cgroup = tmp_path / "cgroup.procs"
+    cgroup.write_text(f"{os.getpid()}\n{stuck}\n")
+    second = watch(fs.root, left_overs=LeftOvers(str(tmp_path), (os.getpid(),)))
     seen = second.tick()
     then = second.tick()
     fs.release()
+    assert eventually(lambda: state_of(stuck) == "")
+    cgroup.write_text(f"{os.getpid()}\n")
     back = second.until(is_well)
 
     assert_only_stalled(seen, SICK)
