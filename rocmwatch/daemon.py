@@ -20,7 +20,6 @@ from rocmwatch.config import Config, Exporter, problems_with_watchdog
 from rocmwatch.errors import ConfigError, LauncherLost, RocmwatchError
 from rocmwatch.judge.edges import edges
 from rocmwatch.model import GpuState, Snapshot, View
-from rocmwatch.observe.clock import Clock, SystemClock
 from rocmwatch.observe.config_files import load
 from rocmwatch.observe.sampler import Pace
 from rocmwatch.picture import Publisher, Studio
@@ -51,10 +50,10 @@ def pace_of(config: Config) -> Pace:
 class Daemon:
     """One run of the service."""
 
-    def __init__(self, config_path: str, root: str, clock: Clock | None = None) -> None:
+    def __init__(self, config_path: str, studio: Studio) -> None:
         self._config_path = config_path
-        self._root = root
-        self._clock = clock or SystemClock()
+        self._studio = studio
+        self._clock = studio.clock
         self._supervisor = Supervisor()
         self._beat_seconds = self._supervisor.watchdog_seconds / 3 if self._supervisor.watchdog_seconds else None
         self._publisher = Publisher()
@@ -75,7 +74,6 @@ class Daemon:
         self._exporter: Exporter  # as it was at the start: it stays so until the end
         self._config_loaded_at = 0.0
         self._reload_successful = True
-        self._studio: Studio
 
     def run(self) -> int:
         """Until a signal ends it. Returns the exit status."""
@@ -86,19 +84,19 @@ class Daemon:
             self._log_problems(error)
             return EXIT_CONFIG
         log.configure(config.log.level, config.log.format)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the launcher, which must not inherit this, is running
         self._config, self._config_loaded_at = config, self._clock.unix()
+        self._studio.sampler.pace = pace_of(config)
         self._exporter = config.exporter
         listen = config.exporter.listen
         reload = self.reload if config.exporter.reload else None
         web = WebServer(listen.host, listen.port, self._publisher.current, self._clock.unix, reload)
         try:
-            self._studio = Studio(self._root, pace_of(config), runtime_folder=_runtime_folder(), clock=self._clock)
-            signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # after the launcher began: it must not inherit this
             web.start()
-        except (RocmwatchError, OSError) as error:
+        except RocmwatchError as error:
             self._log.error("service.failed", reason=str(error))
             return EXIT_FAILED
-        self._log.info("service.listening", address=listen.host or "*", port=web.port, root=self._root or None)
+        self._log.info("service.listening", address=listen.host or "*", port=web.port, root=self._studio.root or None)
         threading.Thread(target=self._reload_on_demand, name="reload", daemon=True).start()
         self._start_jobs()
         self._obey_signals()
@@ -258,8 +256,3 @@ def gpus_in_words(snapshot: Snapshot) -> str:
     odd = [f"{states.count(state)} {state.value}" for state in GpuState if state is not GpuState.ACTIVE]
     odd = [text for text in odd if not text.startswith("0 ")]
     return f"{count} ({', '.join(odd)})" if odd else count
-
-
-def _runtime_folder() -> str | None:
-    """What the unit's RuntimeDirectory= makes; the first, should a drop-in add others."""
-    return os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0] or None

@@ -18,7 +18,7 @@ from rocmwatch.observe.leftovers import LeftOvers, own_service
 from rocmwatch.observe.link import LauncherLink
 from rocmwatch.observe.ordinals import Ordinals, boot_id
 from rocmwatch.observe.privilege import SAMPLING, allow_only, drop_all
-from rocmwatch.observe.sampler import Pace, Sampler
+from rocmwatch.observe.sampler import Sampler
 
 
 def judged(snapshot: Snapshot) -> Snapshot:
@@ -48,27 +48,33 @@ class Publisher:
 
 
 class Studio:
-    """Takes pictures of a node: owns the launcher, the readers and the sampler."""
+    """Takes pictures of a node: owns the launcher, the readers and the sampler.
 
-    def __init__(self, root: str, pace: Pace, *, runtime_folder: str | None = None, clock: Clock | None = None) -> None:
+    Attributes:
+        sampler: Its `pace` may be set at any time.
+        launcher: Ending it ends every reader, from whatever thread.
+        root: Prefix of /sys and /proc.
+        clock: What moments are taken from.
+    """
+
+    def __init__(self, root: str, *, runtime_folder: str | None = None, clock: Clock | None = None) -> None:
         """Starts the launcher and then gives every capability away, so it has to come before any thread.
 
         Args:
             root: Prefix of /sys and /proc; empty for the real ones.
-            pace: How often what is read.
             runtime_folder: Where the GPUs' numbers are kept for the boot.
             clock: The system's, unless said otherwise.
         """
-        self._clock = clock or SystemClock()
-        self._root = root
-        self._started_at = self._clock.unix()
+        self.clock = clock or SystemClock()
+        self.root = root
+        self._started_at = self.clock.unix()
         self._version = version("rocmwatch")
         allow_only(SAMPLING)
         self.launcher = LauncherLink(root)
         drop_all()
         self._crew = Crew(self.launcher, LeftOvers(own_service(os.environ), (os.getpid(), self.launcher.pid)))
         path = os.path.join(runtime_folder, "gpus.json") if runtime_folder else None
-        self.sampler = Sampler(self._crew, self._clock, Ordinals(path, boot_id(root)), pace)
+        self.sampler = Sampler(self._crew, self.clock, Ordinals(path, boot_id(root)))
 
     def take(self, *, config_loaded_at: float, config_last_reload_successful: bool = True) -> View:
         """One picture.
@@ -81,7 +87,7 @@ class Studio:
             version=self._version,
             started_at=self._started_at,
             hostname=platform.node(),
-            root=self._root,
+            root=self.root,
             config_loaded_at=config_loaded_at,
             config_last_reload_successful=config_last_reload_successful,
         )

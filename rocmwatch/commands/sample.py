@@ -102,7 +102,8 @@ def _own_readings(root: str, form: str) -> Readings:
     from rocmwatch.observe.sampler import Pace
     from rocmwatch.picture import Studio
 
-    with closing(Studio(root, Pace(memory=WATCH_SECONDS, sensors=WATCH_SECONDS))) as studio:
+    with closing(Studio(root)) as studio:
+        studio.sampler.pace = Pace(memory=WATCH_SECONDS, sensors=WATCH_SECONDS)
         while True:
             view = studio.take(config_loaded_at=0)
             if view.snapshot.sequence == 1 and view.snapshot.gpus:

@@ -141,6 +141,8 @@ class LauncherLink:
             )
         self._socket = ours
         self._socket.settimeout(START_SECONDS)
+        self._poll = select.poll()
+        self._poll.register(ours, select.POLLIN)
 
     @property
     def pid(self) -> int:
@@ -183,19 +185,24 @@ class LauncherLink:
         Raises:
             LauncherLost: When the launcher is gone.
         """
-        while select.select([self._socket], [], [], 0)[0]:
+        while self._poll.poll(0):
             self._receive()
         dead, self._dead = frozenset(self._dead), set()
         return dead
 
     def close(self) -> None:
-        """Ends the launcher, by its pipe. It reads nothing of the driver, so unlike a reader it can be waited for."""
-        self._socket.close()
+        """Ends the launcher, and it the readers. It reads nothing of the driver: unlike a reader it can be waited for.
+
+        A thread that is in the middle of an order to it gets LauncherLost.
+        """
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._socket.close()
 
     def _send(self, text: str, descriptors: list[int]) -> None:
         try:

@@ -51,8 +51,8 @@ class Pace(NamedTuple):
 class Sampler:
     """Takes snapshots of the node."""
 
-    def __init__(self, crew: Crew, clock: Clock, ordinals: Ordinals, pace: Pace) -> None:
-        self.pace = pace
+    def __init__(self, crew: Crew, clock: Clock, ordinals: Ordinals, pace: Pace | None = None) -> None:
+        self.pace = pace or Pace()
         self._crew = crew
         self._clock = clock
         self._ordinals = ordinals

@@ -260,6 +260,7 @@ import datetime, os, sys, time
 import apscheduler.schedulers.base, apscheduler.triggers.interval, apscheduler.triggers.date
 from rocmwatch.daemon import Daemon
 from rocmwatch.observe.clock import SystemClock
+from rocmwatch.picture import Studio
 
 def offset():
     return float(open(sys.argv[3]).read())
@@ -276,7 +277,7 @@ class Clock(SystemClock):
     def unix(self):
         return super().unix() + offset()
 
-os._exit(Daemon(sys.argv[1], sys.argv[2], Clock()).run())
+os._exit(Daemon(sys.argv[1], Studio(sys.argv[2], clock=Clock())).run())
 """
 
 
@@ -360,7 +361,7 @@ def failing(self, **options):
     return take(self, **options)
 
 Studio.take = failing
-os._exit(Daemon(sys.argv[1], sys.argv[2]).run())
+os._exit(Daemon(sys.argv[1], Studio(sys.argv[2])).run())
 """
 
 

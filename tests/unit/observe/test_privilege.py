@@ -29,7 +29,7 @@ import json, sys
 from rocmwatch.observe.sampler import Pace
 from rocmwatch.picture import Studio
 {SHOWN}
-studio = Studio(sys.argv[1], Pace())
+studio = Studio(sys.argv[1])
 view = studio.take(config_loaded_at=0)
 launcher = studio.launcher.pid
 reader = int(open(f"/proc/{{launcher}}/task/{{launcher}}/children").read())
