@@ -10,13 +10,17 @@ import os
 import shutil
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 MIB = 1 << 20
+REST_SECONDS = 0.2
 
 
 class Unmeasured(Exception):
@@ -97,14 +101,30 @@ def median(values: Iterable[float]) -> float:
     return statistics.median(list(values))
 
 
-def interleaved(rounds: int, *sides: Callable[[], Sequence[float]]) -> list[float]:
-    """The median of each side's values; they take turns, so that a slow moment meets all of them."""
-    values: list[list[float]] = [[] for _ in sides]
+class Compared(NamedTuple):
+    """Two sides of a comparison.
+
+    Attributes:
+        ratio: The median, over the rounds, of ours to theirs: a slow moment of the machine spoils its own round only.
+        ours: The median of all our values.
+        theirs: The same of theirs.
+    """
+
+    ratio: float
+    ours: float
+    theirs: float
+
+
+def interleaved(rounds: int, ours: Callable[[], Sequence[float]], theirs: Callable[[], Sequence[float]]) -> Compared:
+    """Both sides in turns, with a rest between the rounds, so that a slow moment of the machine meets both of them."""
+    mine: list[list[float]] = []
+    other: list[list[float]] = []
     for turn in range(rounds):
-        order = range(len(sides)) if turn % 2 == 0 else reversed(range(len(sides)))
-        for index in order:
-            values[index].extend(sides[index]())
-    return [statistics.median(side) for side in values]
+        for take, values in ((ours, mine), (theirs, other))[:: 1 if turn % 2 == 0 else -1]:
+            values.append(list(take()))
+        time.sleep(REST_SECONDS)
+    ratios = [median(one) / median(two) for one, two in zip(mine, other, strict=True)]
+    return Compared(median(ratios), median(chain.from_iterable(mine)), median(chain.from_iterable(other)))
 
 
 def descendants(pid: int) -> list[int]:

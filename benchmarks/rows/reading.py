@@ -26,13 +26,13 @@ class Pace(NamedTuple):
 def measure(bench: Bench) -> Iterator[Figure]:
     with ReaderHere(tree(bench, "mi300x")) as reader, CLoop(bench, reader.reads) as c_loop:
         for what, work in (("read", reader.reads_only()), ("read and decode", reader.tick)):
-            yield compared(reader, c_loop, what, work, Pace(0, bench.pick(400, 100), bench.pick(12, 3)))
-            yield compared(reader, c_loop, what, work, Pace(PAUSE_US, bench.pick(40, 10), bench.pick(8, 3)))
+            yield figure(reader, c_loop, what, work, Pace(0, bench.pick(200, 100), bench.pick(30, 5)))
+            yield figure(reader, c_loop, what, work, Pace(PAUSE_US, bench.pick(30, 10), bench.pick(10, 3)))
 
 
-def compared(reader: ReaderHere, c_loop: CLoop, what: str, work: Callable[[], object], pace: Pace) -> Figure:
+def figure(reader: ReaderHere, c_loop: CLoop, what: str, work: Callable[[], object], pace: Pace) -> Figure:
     decode = what != "read"
-    ours, theirs = interleaved(
+    compared = interleaved(
         pace.rounds,
         lambda: reader.ticks(pace.ticks, pace.pause_us, work),
         lambda: c_loop.ticks(pace.ticks, pace.pause_us, decode=decode),
@@ -41,7 +41,7 @@ def compared(reader: ReaderHere, c_loop: CLoop, what: str, work: Callable[[], ob
     return Figure(
         NAME,
         f"{what}, {GPUS} MI300X, {warmth}: CPU / C loop",
-        ours / theirs,
+        compared.ratio,
         BARS[what],
-        note=f"{ours:.0f} us against {theirs:.0f} us for {len(reader.reads)} files",
+        note=f"{compared.ours:.0f} us against {compared.theirs:.0f} us for {len(reader.reads)} files",
     )
