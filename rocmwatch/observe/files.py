@@ -212,7 +212,8 @@ class Numbers:
         self._descriptors = [file.descriptor for file in files]
         self._sizes = [file.size for file in files]
         self._meanings = [
-            (order.index(file.name), file.scale, file.low, file.high, file.zero_is_absent, file) for file in files
+            (order.index(file.name), round(1 / file.scale), file.low, file.high, file.zero_is_absent, file)
+            for file in files
         ]
 
     def read_into(self, values: list[Any], faults: Faults) -> None:
@@ -230,7 +231,7 @@ class Numbers:
             raws: list[bytes | None] = list(map(os.pread, self._descriptors, self._sizes, _START))
         except OSError:  # in which file is not known
             raws = [self._read_one(at, file, values, faults) for at, *_, file in self._meanings]
-        for raw, (at, scale, low, high, zero_is_absent, file) in zip(raws, self._meanings, strict=True):
+        for raw, (at, divisor, low, high, zero_is_absent, file) in zip(raws, self._meanings, strict=True):
             if raw is None:
                 continue
             try:
@@ -240,7 +241,7 @@ class Numbers:
                 values[at] = None
                 continue
             if value or not zero_is_absent:
-                values[at] = value if scale == 1 else value * scale
+                values[at] = value if divisor == 1 else value / divisor  # exact where a product is not: 41.045 W
 
     def _read_one(self, at: int, file: Pinned, values: list[Any], faults: Faults) -> bytes | None:
         try:

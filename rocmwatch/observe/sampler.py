@@ -60,7 +60,7 @@ class Sampler:
         self._done_at: dict[int, float] = {}  # kind of work -> monotonic
         self._listed_at: float | None = None
         self._cards: dict[str, str] = {}  # PCI address -> cardN, as listed last
-        self._nodes: dict[str, tuple[KfdNode, ...]] = {}
+        self._nodes: tuple[KfdNode, ...] = ()
         self._sources = Sources()
         self._fault_counts: Counter[tuple[str, str]] = Counter()
         self._sequence = 0
@@ -152,7 +152,7 @@ class Sampler:
             self._count(nodes.faults)
             self._notes[NODES] = nodes.notes
             if nodes.nodes is not None:
-                self._nodes = by_gpu(KfdNode(*node) for node in nodes.nodes)  # type: ignore[arg-type]
+                self._nodes = tuple(KfdNode(*node) for node in nodes.nodes)  # type: ignore[arg-type]
             if not listed:
                 self._listed_at = None  # the cards are others, too
         if frames.get(CARDS):
@@ -170,11 +170,12 @@ class Sampler:
         for pci, track in self._tracks.items():
             if pci not in self._cards and track.state is not GpuState.LOST:
                 track.miss(GpuState.LOST)
+        nodes = by_gpu(self._nodes, self._cards)
         for pci, card in self._cards.items():
             if pci not in self._tracks:
                 self._tracks[pci] = Track(pci=pci, ordinal=self._ordinals[pci])
             track = self._tracks[pci]
-            is_news = track.place(card, self._nodes.get(pci, ())) or (listed and track.state is GpuState.LOST)
+            is_news = track.place(card, nodes.get(pci, ())) or (listed and track.state is GpuState.LOST)
             if is_news and pci not in self._crew.stalled:
                 yield track.order(EVERYTHING if track.memory is None else MEMORY | SENSORS | SLOW)
 
