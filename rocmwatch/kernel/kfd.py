@@ -17,7 +17,7 @@ Source: drivers/gpu/drm/amd/amdkfd/kfd_topology.c (node_show, mem_show); include
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from rocmwatch.errors import ParseError
@@ -96,21 +96,30 @@ def make_node(
     )
 
 
-def by_gpu(nodes: Iterable[KfdNode]) -> dict[str, tuple[KfdNode, ...]]:
+def by_gpu(nodes: Iterable[KfdNode], addresses: Collection[str] = ()) -> dict[str, tuple[KfdNode, ...]]:
     """The nodes of each GPU by its PCI address, in the order of their numbers.
 
-    Where several nodes share bus and device they are partitions of one GPU: the function is their number, and the GPU's
-    own is 0. A node alone on its device keeps its function (a virtual function handed to a guest has one).
-    Nodes without a location are left out.
+    The function in a node's location is its own or, on a partitioned GPU, the partition's number; only the PCI bus
+    knows which. A node whose location is the address of a GPU belongs to that GPU (virtual functions have functions);
+    another one is a partition of the GPU at function 0. Where no GPU has either address, nodes that share bus and
+    device are partitions. Nodes without a location are left out.
+
+    Args:
+        nodes: As they are listed.
+        addresses: The PCI addresses of the node's GPUs.
     """
     devices: dict[str, list[KfdNode]] = {}
     for node in sorted(nodes, key=lambda one: one.node):
         if node.pci is not None:
             devices.setdefault(node.pci.rpartition(".")[0], []).append(node)
-    gpus = {}
+    gpus: dict[str, tuple[KfdNode, ...]] = {}
     for device, members in devices.items():
-        pci = f"{device}.0" if len(members) > 1 else str(members[0].pci)
-        gpus[pci] = tuple(member._replace(pci=pci) for member in members)
+        first = f"{device}.0"
+        partitioned = first in addresses or len(members) > 1
+        for member in members:
+            own = str(member.pci)
+            pci = own if own in addresses or not partitioned else first
+            gpus[pci] = (*gpus.get(pci, ()), member._replace(pci=pci))
     return gpus
 
 

@@ -98,6 +98,21 @@ def test_a_partition_whose_first_sister_is_missing_keeps_the_gpu_s_address():
     assert list(by_gpu([node(3, 2561), node(4, 2562)])) == ["0000:0a:00.0"]
 
 
+def test_a_partition_that_is_left_alone_belongs_to_the_gpu_that_the_bus_has():
+    gpus = by_gpu([node(4, 2562)], ["0000:0a:00.0"])
+
+    assert ["0000:0a:00.0"] == list(gpus)
+
+
+def test_virtual_functions_on_one_device_are_gpus_of_their_own():
+    addresses = ["0000:0a:00.0", "0000:0a:00.1", "0000:0a:00.2"]
+    gpus = by_gpu([node(2, 2560), node(3, 2561), node(4, 2562)], addresses)
+
+    assert {pci: [number] for pci, number in zip(addresses, (2, 3, 4), strict=True)} == {
+        pci: [member.node for member in members] for pci, members in gpus.items()
+    }
+
+
 def test_gpus_of_two_domains_do_not_mix():
     assert list(by_gpu([node(1, 2560), node(2, 2560, domain=1)])) == ["0000:0a:00.0", "0001:0a:00.0"]
 
