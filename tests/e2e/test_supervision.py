@@ -69,12 +69,12 @@ def test_ready_is_told_after_the_first_tick_and_once(node: SimulatedNode, tmp_pa
 def test_signs_of_life_come_in_time_and_tell_the_gpus_and_the_age_of_the_last_tick(
     service: Service, manager: Datagrams
 ) -> None:
-    time.sleep(1.5 * WATCHDOG_SECONDS)
+    time.sleep(1.2 * WATCHDOG_SECONDS)
     moments = [moment for moment, text in manager.received if b"WATCHDOG=1" in text]
     told = [text for text in manager.texts() if "READY=1" in text or "WATCHDOG=1" in text]
 
     assert all(STATUS.search(text) for text in told[1:])  # the first one is earlier than the first tick
-    assert len(moments) >= 4
+    assert len(moments) >= 3
     assert max(after - before for before, after in pairwise(moments)) <= WATCHDOG_SECONDS / 2
 
 
