@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from rocmwatch.model import View
 from rocmwatch.serve.metrics import families
@@ -68,6 +69,7 @@ class Exposition:
         self._view: View | None = None
         self._heads: dict[Format, _Head] = {}
         self._deflated: dict[Format, bytes] = {}
+        self._families: dict[tuple[Format, str], tuple[list[Sample], bytes]] = {}
 
     def scrape(self, view: View, now: float, form: Format, *, gzip: bool) -> tuple[bytes, ...]:
         """The text of a view at a moment.
@@ -96,7 +98,7 @@ class Exposition:
                 self._heads, self._deflated, self._view = {}, {}, view
             head = self._heads.get(form)
             if head is None:
-                plain = _render(families(view, 0.0, at_scrape=False), form).removesuffix(_EOF)
+                plain = self._plain(view, form)
                 head = self._heads[form] = _Head(plain, zlib.crc32(plain))
             if not gzip:
                 return head, None
@@ -106,3 +108,14 @@ class Exposition:
                 deflated = _GZIP_HEAD + compressor.compress(head.plain) + compressor.flush(zlib.Z_FULL_FLUSH)
                 self._deflated[form] = deflated
             return head, deflated
+
+    def _plain(self, view: View, form: Format) -> bytes:
+        """The families of a snapshot. One whose series are what they were keeps its text, and that is most of them."""
+        pieces = []
+        for family in families(view, 0.0, at_scrape=False):
+            kept = self._families.get((form, family.name))
+            if kept is None or kept[0] != family.samples:
+                kept = family.samples, _render((family,), form).removesuffix(_EOF)
+                self._families[form, family.name] = kept
+            pieces.append(kept[1])
+        return b"".join(pieces)
