@@ -25,6 +25,7 @@ ROWS = (reading, tick, syscalls, peers_smi, peers_exporter, page, footprint, sta
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTE_WIDTH = 150
 SLACK = 3.0  # of --quick
+BUSY = 0.3
 
 
 class Results(NamedTuple):
@@ -79,6 +80,9 @@ def main() -> int:
     arguments = parser.parse_args()
 
     started = time.monotonic()
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    if load > BUSY:
+        print(f"this machine is busy (load {load:.1f} a CPU): what is measured in Python suffers more from that than C")
     with working_folder() as folder:
         figures, unmeasured, broken = measure(Bench(arguments.quick, folder), set(arguments.only))
     missed = [figure for figure in figures if not figure.reached(SLACK if arguments.quick else 1)]
@@ -91,6 +95,7 @@ def main() -> int:
         "python": platform.python_version(),
         "kernel": platform.release(),
         "cpus": os.cpu_count(),
+        "load": load,
         "figures": [asdict(figure) | {"reached": figure.reached()} for figure in figures],
         "unmeasured": unmeasured,
         "broken": broken,
