@@ -216,10 +216,8 @@ class GpuFiles:
             serial=self._parsed("serial_number", "serial", parse_text, faults),
             vbios=self._parsed("vbios_version", "vbios", parse_text, faults),
             numa_node=self._parsed("numa_node", "numa_node", _numa_node, faults),
-            compute_partition=self._parsed(
-                "current_compute_partition", "compute_partition", parse_partition_mode, faults
-            ),
-            memory_partition=self._parsed("current_memory_partition", "memory_partition", parse_partition_mode, faults),
+            compute_partition=self._mode("compute_partition", faults),
+            memory_partition=self._mode("memory_partition", faults),
             memory_names=(*self._memory.names, *self._totals.names, *self._core.closed),
             sensor_names=self._sensors.names() if self._sensors else None,
         )

@@ -7,7 +7,6 @@ clock of the tests. Where a limit of time is asserted, it is far from what a qui
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import threading
 import time
@@ -417,5 +416,4 @@ def held(watcher: Watcher) -> dict[str, int]:
         "readers": len(readers),
         "descriptors of the reader": descriptors_of(watcher.reader),
         "threads": threading.active_count(),
-        "children that main has waited for": resource.getrusage(resource.RUSAGE_CHILDREN).ru_nswap,
     }
