@@ -16,7 +16,7 @@ from rocmwatch.simulate import SimulatedNode
 pytestmark = pytest.mark.fuse
 
 FILES = NUMBERS | LEVELS | MODES | METRICS | TABLES
-ERRORS = ("EIO", "ETIME", "open:EACCES", "open:EIO")
+ERRORS = ("EIO", "open:EACCES")
 
 
 class Bench:
