@@ -94,8 +94,8 @@ clean:  ## remove .venv, caches and what was built
 
 $(READY): pyproject.toml requirements/build.txt requirements/runtime.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { \
-	  echo "rocmwatch needs Python 3.10 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>/dev/null || echo missing):" \
-	       "say make PYTHON=/path/to/python3" >&2; exit 1; }
+	  found=$$($(PYTHON) -V 2>&1) || found=missing; \
+	  echo "rocmwatch needs Python 3.10 or newer, and '$(PYTHON)' is $$found: say make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -n "$(UV)" || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' comes without venv: apt-get install python3-venv, or say make PYTHON=/path/to/python3" >&2; exit 1; }
 	@echo "setting up $(VENV) with $$($(PYTHON) -V)$(if $(UV), and uv)"
@@ -107,5 +107,6 @@ $(READY): pyproject.toml requirements/build.txt requirements/runtime.txt
 
 $(DEV): $(READY) requirements/dev.txt
 	@echo "adding the development tools"
+	@test -n "$(UV)" || $(BIN)/python -c 'import pip' 2>/dev/null || $(BIN)/python -m ensurepip >/dev/null # uv made it
 	@$(LOCKED) -r requirements/dev.txt
 	@touch $@
