@@ -14,12 +14,13 @@ import click
 def check_config(file: str | None, *, prints: bool, schema: bool) -> None:
     """Check FILE (default: /etc/rocmwatch/rocmwatch.yaml), and conf.d/*.yaml beside it.
 
-    Names every problem with its file and line, and then exits with 78.
+    Names every problem with its file and line, and then exits with 78. What only the systemd unit as shipped would
+    refuse is a note on standard error, and exits with 0.
     """
     if schema:
         _print_schema()
         return
-    from rocmwatch.config import printable
+    from rocmwatch.config import SHIPPED_WATCHDOG_SECONDS, printable, problems_with_watchdog
     from rocmwatch.errors import ConfigError
     from rocmwatch.observe.config_files import DEFAULT_PATH, load
 
@@ -30,6 +31,8 @@ def check_config(file: str | None, *, prints: bool, schema: bool) -> None:
         for problem in error.problems:
             click.echo(problem, err=True)
         raise SystemExit(os.EX_CONFIG) from None
+    for problem in problems_with_watchdog(config, SHIPPED_WATCHDOG_SECONDS):
+        click.echo(f"{printable(path)}: the unit as shipped refuses this: {problem}", err=True)
     what = "ok" if os.path.exists(path) else "ok (no such file, so the defaults apply)"
     if not prints:
         click.echo(f"{printable(path)}: {what}")

@@ -18,12 +18,21 @@ from pydantic import ValidationError
 from rocmwatch.config.document import MAX_CHARACTERS, printable, read_document
 from rocmwatch.config.problems import Problem, problems_of
 from rocmwatch.config.quantities import Address
-from rocmwatch.config.settings import Config, Exporter, Log, Sampling, json_schema, problems_with_watchdog
+from rocmwatch.config.settings import (
+    SHIPPED_WATCHDOG_SECONDS,
+    Config,
+    Exporter,
+    Log,
+    Sampling,
+    json_schema,
+    problems_with_watchdog,
+)
 from rocmwatch.config.tree import Place, Tree, merge
 from rocmwatch.errors import ConfigError
 
 __all__ = [
     "MAX_CHARACTERS",
+    "SHIPPED_WATCHDOG_SECONDS",
     "Address",
     "Config",
     "Exporter",

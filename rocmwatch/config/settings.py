@@ -163,6 +163,9 @@ def section_at(path: tuple[str | int, ...]) -> type[Section]:
     return section
 
 
+SHIPPED_WATCHDOG_SECONDS = 30.0  # WatchdogSec of systemd/rocmwatch.service
+
+
 def problems_with_watchdog(config: Config, watchdog_seconds: float) -> tuple[str, ...]:
     """What of the configuration would make systemd's watchdog end a healthy service.
 

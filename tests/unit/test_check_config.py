@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import pytest
 
 from rocmwatch.commands.check_config import check_config
-from rocmwatch.config import Config, json_schema, parse
+from rocmwatch.config import SHIPPED_WATCHDOG_SECONDS, Config, json_schema, parse
 from rocmwatch.observe import config_files
 
 
@@ -65,6 +65,18 @@ def test_every_problem_is_a_line_on_stderr_and_the_status_is_78(main: str, run: 
         f'{main}:2: log.level "loud" is none of debug, info, warning, error\n'
         f'{main}:3: unknown key "colour" in log; known here: level, format\n'
     )
+
+
+def test_what_only_the_shipped_unit_refuses_is_a_note(main: str, run: Run) -> None:
+    Path(main).write_text("sampling:\n  interval: 15s\n")
+    result = run(main)
+    assert (0, f"{main}: ok\n") == (result.exit_code, result.stdout)
+    assert result.stderr.startswith(f"{main}: the unit as shipped refuses this: sampling.interval 15s is above a third")
+
+
+def test_the_unit_is_shipped_with_the_watchdog_that_it_speaks_of() -> None:
+    unit = Path(__file__).resolve().parents[2] / "systemd" / "rocmwatch.service"
+    assert f"WatchdogSec={SHIPPED_WATCHDOG_SECONDS:g}s" in unit.read_text().splitlines()
 
 
 def test_drop_ins_are_checked_too(main: str, run: Run) -> None:
