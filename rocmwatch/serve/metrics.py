@@ -98,7 +98,8 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "gpus",
         Kind.GAUGE,
-        "GPUs that this node has shown since it booted, lost ones included. Compare with the number that is built in.",
+        "GPUs that this node has shown since it booted, lost ones included. Below the number that is built in, one was "
+        "missing from the start; one that is lost later does not lower it: gpu_state{state='lost'} tells of it.",
         (),
         series.node(lambda view: len(view.snapshot.gpus)),
     ),
@@ -334,8 +335,8 @@ METRICS: tuple[Metric, ...] = (
         "sample_age_seconds",
         Kind.GAUGE,
         "Time since a source (memory, sensors, fragmentation, topology) last succeeded for every GPU that it was asked "
-        "for. It should stay below two or three of its intervals; while it grows, other values are old. Absent until "
-        "the first success.",
+        "for. It should stay below three of its intervals (5 s, fragmentation 1 min, unless configured); while it "
+        "grows, other values are old. Absent until the first success.",
         ("source",),
         series.sample_age,
         at_scrape=True,
@@ -350,9 +351,9 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "read_faults_total",
         Kind.COUNTER,
-        "Reads that should have worked and did not, by the field that went without and the error: the kernel's (EIO, "
-        "EBUSY, ...) or ours for bad content (ENODATA empty, EBADMSG not in the format, ERANGE impossible). A file "
-        "that does not exist is no fault. Which GPU: /api/v1/snapshot.",
+        "Reads that should have worked and did not. source is the field that got no value, errno the error: the "
+        "kernel's (EIO, EBUSY, ...) or ours for bad content (ENODATA empty, EBADMSG not in the format, ERANGE "
+        "impossible). A file that does not exist is no fault. Which GPU: /api/v1/snapshot.",
         ("source", "errno"),
         series.read_faults,
     ),
