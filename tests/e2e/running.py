@@ -151,8 +151,12 @@ class Service:
             self._process = subprocess.Popen(self.program, start_new_session=True, **options)
         self._sessions.add(self._process.pid)
         if wait:
-            eventually(self._is_ready_or_gone, "a daemon that is ready")
-            assert self._process.poll() is None, self.log
+            try:
+                eventually(self._is_ready_or_gone, "a daemon that is ready")
+                assert self._process.poll() is None, self.log
+            except BaseException:
+                self._stop()
+                raise
             self._note_family()
         return self
 
@@ -162,6 +166,13 @@ class Service:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._stop()
+        if error is None:
+            self.is_gone()
+        for process in self.family():
+            os.kill(process.pid, signal.SIGKILL)
+
+    def _stop(self) -> None:
         self._note_family()
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
@@ -170,8 +181,6 @@ class Service:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        if error is None:
-            self.is_gone()
 
     @property
     def pid(self) -> int:
