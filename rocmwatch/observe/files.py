@@ -28,7 +28,8 @@ _START = repeat(0)
 
 def errno_name(number: int | None) -> str:
     """`EIO` for 5; the number itself where it has no name."""
-    return errno.errorcode.get(number or 0) or _NOT_IN_PYTHON.get(number or 0, f"E{number}")
+    known = number or 0
+    return errno.errorcode.get(known) or _NOT_IN_PYTHON.get(known) or f"E{known}"
 
 
 def read_file(path: str) -> bytes:
@@ -227,10 +228,16 @@ class Numbers:
         Raises:
             Gone: When the driver says that the device is gone.
         """
-        try:
-            raws: list[bytes | None] = list(map(os.pread, self._descriptors, self._sizes, _START))
-        except OSError:  # in which file is not known
-            raws = [self._read_one(at, file, values, faults) for at, *_, file in self._meanings]
+        raws: list[bytes | None] = []
+        while len(raws) < len(self._descriptors):  # at once, unless one fails: those before it are kept
+            begin = len(raws)
+            try:
+                raws.extend(map(os.pread, self._descriptors[begin:], self._sizes[begin:], _START))
+            except OSError as error:
+                at, *_, file = self._meanings[len(raws)]
+                if self._folder.failed(error, file.name, file.path, faults):
+                    values[at] = None
+                raws.append(None)
         for raw, (at, divisor, low, high, zero_is_absent, file) in zip(raws, self._meanings, strict=True):
             if raw is None:
                 continue
@@ -242,11 +249,3 @@ class Numbers:
                 continue
             if value or not zero_is_absent:
                 values[at] = value if divisor == 1 else value / divisor  # exact where a product is not: 41.045 W
-
-    def _read_one(self, at: int, file: Pinned, values: list[Any], faults: Faults) -> bytes | None:
-        try:
-            return os.pread(file.descriptor, file.size, 0)
-        except OSError as error:
-            if self._folder.failed(error, file.name, file.path, faults):
-                values[at] = None
-            return None

@@ -65,7 +65,7 @@ class Launcher:
         data, descriptors, _, _ = socket.recv_fds(self._main, PACKET_BYTES, 3)
         if not data:
             return False
-        verb, _, rest = data.decode().partition(" ")
+        verb, _, rest = os.fsdecode(data).partition(" ")
         if verb == "fork":
             name, _, root = rest.partition(" ")
             self._answer(self._fork(name, root, descriptors))

@@ -206,7 +206,7 @@ class LauncherLink:
 
     def _send(self, text: str, descriptors: list[int]) -> None:
         try:
-            socket.send_fds(self._socket, [text.encode()], descriptors)
+            socket.send_fds(self._socket, [os.fsencode(text)], descriptors)
         except OSError as error:
             raise LauncherLost(
                 f"the launcher is gone ({error.strerror}): only a new start brings its capabilities back"

@@ -248,9 +248,10 @@ class Track:
         )
 
     def _fields(self) -> Iterator[tuple[str, bool]]:
-        """What there is a file for, or a value in gpu_metrics. Nothing of a sleeping card that was not seen awake."""
-        for name in _MEMORY_NAMES:
-            yield name, name in self._description.memory_names
+        """What there is a file for, or a value in gpu_metrics; nothing of what was not looked for yet."""
+        if self._description is not _UNKNOWN:
+            for name in _MEMORY_NAMES:
+                yield name, name in self._description.memory_names
         names = self._description.sensor_names
         if names is not None:
             for name in _SENSOR_NAMES:

@@ -117,6 +117,7 @@ def test_a_gpu_that_hangs_at_first_sight_is_stalled_and_named(fs: FaultFS, watch
 
     assert_only_stalled(snapshot, SICK)
     assert ["0", "1", "2"] == [reading.gpu.gpu for reading in snapshot.gpus]
+    assert {} == of(snapshot, SICK).gpu.fields, "nothing is known of what it has"
     assert "AMD Instinct MI300X OAM" == of(back, SICK).gpu.product
 
 
