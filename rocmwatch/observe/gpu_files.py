@@ -95,7 +95,7 @@ class GpuFiles:
         faults, self._faults = self._faults, Faults(SLOW)
         faults.about = MEMORY
         memory = self._read_numbers(self._memory, MEMORY_FIELDS, faults)
-        partitions = tuple([self._used(banks, faults) for banks in self._banks])
+        partitions = tuple([self._used(banks, faults) for banks in self._banks]) if self._banks else ()
         faults.about = SENSORS if what & SENSORS else MEMORY
         asleep = self._is_asleep(faults)
         state, sensors = "suspended" if asleep else "active", _UNASKED
