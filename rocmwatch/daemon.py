@@ -18,7 +18,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from rocmwatch.config import Config, Exporter, problems_with_watchdog
 from rocmwatch.errors import ConfigError, LauncherLost, RocmwatchError
-from rocmwatch.judge.edges import edges
+from rocmwatch.judge.edges import Damper, edges
 from rocmwatch.model import GpuState, Snapshot, View
 from rocmwatch.observe.config_files import load
 from rocmwatch.observe.sampler import Pace
@@ -32,6 +32,7 @@ EXIT_CONFIG = 78  # EX_CONFIG: the unit does not restart on it
 CLOCK_LOOK_SECONDS = 5.0
 CLOCK_STEP_SECONDS = 2.0
 STATUS_SECONDS = 10.0
+FLAP_SECONDS = 600.0  # a read that fails again and again is told so often
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _TICK, _HEARTBEAT = "tick", "heartbeat"
 
@@ -69,6 +70,7 @@ class Daemon:
         self._ready = False
         self._ticked_at = self._clock.monotonic()
         self._tick_error = ""
+        self._damper = Damper(FLAP_SECONDS)
         self._failure = ""
         self._config: Config
         self._exporter: Exporter  # as it was at the start: it stays so until the end
@@ -196,7 +198,8 @@ class Daemon:
             self._publish(view)
         self._ticked_at = self._clock.monotonic()
         for edge in edges(before.snapshot if before else None, view.snapshot):
-            getattr(self._log, edge.level)(edge.event, **edge.facts)
+            if self._damper.passes(edge, self._ticked_at):
+                getattr(self._log, edge.level)(edge.event, **edge.facts)
         if not self._ready:
             self._ready = True
             self._supervisor.ready(self._status())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rocmwatch.model import GpuReading, GpuState, Snapshot
+from rocmwatch.model import Fault, GpuReading, GpuState, Snapshot
 
 _REFUSED = frozenset({"EPERM", "EBUSY"})  # what a reset is: one line tells it, not one a sensor
+_Faults = Mapping[str, Sequence[Fault]]
 _QUIET = frozenset({GpuState.ACTIVE, GpuState.SUSPENDED})
 
 
@@ -23,6 +24,29 @@ class Edge(NamedTuple):
     level: str
     event: str
     facts: Mapping[str, object]
+
+
+class Damper:
+    """Lets an event of a kind through once in a while: what flaps would fill the log."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._passed: dict[tuple[object, ...], float] = {}
+
+    def passes(self, edge: Edge, now: float) -> bool:
+        """Whether this one is to be told.
+
+        Args:
+            edge: The event. Only failing reads are damped; by GPU, event and errno.
+            now: Monotonic time.
+        """
+        if "errno" not in edge.facts:
+            return True
+        kind = (edge.event, edge.facts.get("pci"), edge.facts["errno"])
+        if now - self._passed.get(kind, -self._seconds) < self._seconds:
+            return False
+        self._passed[kind] = now
+        return True
 
 
 def edges(old: Snapshot | None, new: Snapshot) -> Iterator[Edge]:
@@ -60,13 +84,28 @@ def _gpu_edges(old: GpuReading | None, new: GpuReading) -> Iterator[Edge]:
     if old is not None and _mode(old) != _mode(new):
         facts = {"compute_partition": new.gpu.compute_partition, "memory_partition": new.gpu.memory_partition}
         yield Edge("info", "gpu.partitions_changed", who | facts | {"partitions": len(new.gpu.partitions)})
-    failing = {(fault.source, fault.errno) for fault in old.faults} if old else set()
-    for fault in new.faults:
-        if (fault.source, fault.errno) not in failing and not (
-            new.state is GpuState.RESETTING and fault.errno in _REFUSED
-        ):
-            facts = {"source": fault.source, "errno": fault.errno, "path": fault.path}
-            yield Edge("warning", "field.read_failed", who | facts)
+    yield from _fault_edges(who, _by_errno(old), _by_errno(new))
+
+
+def _fault_edges(who: Mapping[str, object], old: _Faults, new: _Faults) -> Iterator[Edge]:
+    """One line for each kind of failure that begins, spreads or ends, however many files it is seen in."""
+    for errno, faults in new.items():
+        known = {fault.source for fault in old.get(errno, ())}
+        fresh = [fault for fault in faults if fault.source not in known]
+        if fresh:
+            facts = {"errno": errno, "fields": ", ".join(fault.source for fault in fresh), "path": fresh[0].path}
+            yield Edge("warning", "fields.read_failed", {**who, **facts})
+    for errno in old:
+        if errno not in new:
+            yield Edge("info", "fields.read_again", {**who, "errno": errno})
+
+
+def _by_errno(reading: GpuReading | None) -> _Faults:
+    found: dict[str, list[Fault]] = {}
+    for fault in reading.faults if reading else ():
+        if not (reading and reading.state is GpuState.RESETTING and fault.errno in _REFUSED):
+            found.setdefault(fault.errno, []).append(fault)
+    return found
 
 
 def _mode(reading: GpuReading) -> tuple[str | None, str | None, int]:

@@ -32,7 +32,7 @@ def test_a_read_that_fails_for_a_while_is_one_line(node: SimulatedNode, tmp_path
                 file.write(content)
             service.next_tick(3)
 
-        assert service.log.count("field.read_failed") == 1
+        assert service.log.count("fields.read_failed") == 1
 
 
 TICKS_THAT_FAIL = """

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rocmwatch.judge.edges import Edge, edges
+from rocmwatch.judge.edges import Damper, Edge, edges
 from rocmwatch.model import (
     Fault,
     Gpu,
@@ -47,8 +47,8 @@ def test_at_first_everything_is_news() -> None:
         Edge("info", "gpu.found", {"gpu": "0", "pci": PCI, "state": "active", "pool": "vram", "partitions": 0}),
         Edge(
             "warning",
-            "field.read_failed",
-            {"gpu": "0", "pci": PCI, "source": "power", "errno": "EIO", "path": "/power1_input"},
+            "fields.read_failed",
+            {"gpu": "0", "pci": PCI, "errno": "EIO", "fields": "power", "path": "/power1_input"},
         ),
         Edge("warning", "node.limited", {"reason": "no debugfs"}),
         Edge("warning", "readers.abandoned_changed", {"abandoned": 1, "before": 0}),
@@ -83,7 +83,7 @@ def test_a_reset_is_one_line_and_not_one_for_each_sensor() -> None:
     many = [replace(EBUSY, source=name) for name in ("power", "temperature_junction", "clock_sclk")]
 
     assert [("warning", "gpu.state_changed")] == told(WELL, snapshot(reading(GpuState.RESETTING, *many)))
-    assert [("warning", "gpu.state_changed"), ("warning", "field.read_failed")] == told(
+    assert [("warning", "gpu.state_changed"), ("warning", "fields.read_failed")] == told(
         WELL, snapshot(reading(GpuState.RESETTING, *many, EIO))
     )
 
@@ -91,10 +91,42 @@ def test_a_reset_is_one_line_and_not_one_for_each_sensor() -> None:
 def test_a_field_that_fails_is_told_when_it_begins_or_fails_otherwise() -> None:
     failing = snapshot(reading(GpuState.ACTIVE, EIO))
 
-    assert [("warning", "field.read_failed")] == told(WELL, failing)
+    assert [("warning", "fields.read_failed")] == told(WELL, failing)
     assert [] == told(failing, failing)
-    assert [("warning", "field.read_failed")] == told(failing, snapshot(reading(GpuState.ACTIVE, EIO, EBUSY)))
-    assert [] == told(failing, WELL)
+    assert [("warning", "fields.read_failed")] == told(failing, snapshot(reading(GpuState.ACTIVE, EIO, EBUSY)))
+    assert [("info", "fields.read_again")] == told(failing, WELL)
+
+
+def test_one_cause_in_many_files_is_one_line() -> None:
+    many = [replace(EIO, source=name, path=f"/{name}") for name in ("power", "clock_sclk", "busy_gfx")]
+    begun = list(edges(WELL, snapshot(reading(GpuState.ACTIVE, *many))))
+    spread = list(edges(snapshot(reading(GpuState.ACTIVE, EIO)), snapshot(reading(GpuState.ACTIVE, *many))))
+
+    facts = {"gpu": "0", "pci": PCI, "errno": "EIO"}
+    assert [
+        Edge("warning", "fields.read_failed", facts | {"fields": "power, clock_sclk, busy_gfx", "path": "/power"})
+    ] == begun
+    assert [
+        Edge("warning", "fields.read_failed", facts | {"fields": "clock_sclk, busy_gfx", "path": "/clock_sclk"})
+    ] == spread
+
+
+def test_a_read_that_flaps_is_told_once_in_a_while_and_everything_else_always() -> None:
+    failing = snapshot(reading(GpuState.ACTIVE, EIO))
+    damper = Damper(600)
+    (begun,), (over,) = edges(WELL, failing), edges(failing, WELL)
+    (stalled,) = edges(WELL, snapshot(reading(GpuState.STALLED)))
+    other = begun._replace(facts={**begun.facts, "errno": "EBUSY"})
+
+    assert [True, True, False, False, True] == [
+        damper.passes(begun, 0.0),
+        damper.passes(over, 5.0),
+        damper.passes(begun, 10.0),
+        damper.passes(over, 15.0),
+        damper.passes(other, 15.0),
+    ]
+    assert [True, False] == [damper.passes(begun, 600.0), damper.passes(begun, 1199.0)]
+    assert [True, True] == [damper.passes(stalled, 20.0), damper.passes(stalled, 25.0)]
 
 
 def test_another_partition_mode_is_told_and_what_moves_in_a_partition_is_not() -> None:
