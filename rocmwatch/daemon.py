@@ -236,9 +236,10 @@ class Daemon:
         offset = self._clock.unix() - self._clock.monotonic()
         while True:
             received = signal.sigtimedwait(_SIGNALS, look_seconds)
-            if received is not None and received.si_signo != signal.SIGHUP:
+            number = received.si_signo if received else None  # any number, when the wait was stopped past its time
+            if number in (signal.SIGTERM, signal.SIGINT):
                 return
-            if received is not None:
+            if number == signal.SIGHUP:
                 self._reload_wanted.set()
             now = self._clock.unix() - self._clock.monotonic()
             if abs(now - offset) > CLOCK_STEP_SECONDS:  # the scheduler goes by the wall clock, and would wait for it

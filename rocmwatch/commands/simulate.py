@@ -83,7 +83,8 @@ class _Signals:
     """Waits for a signal to stop, which is blocked meanwhile: no step is interrupted half-way."""
 
     def wait(self, timeout: float, /) -> bool:
-        return signal.sigtimedwait(_SIGNALS, max(0.0, timeout)) is not None
+        received = signal.sigtimedwait(_SIGNALS, max(0.0, timeout))
+        return received is not None and received.si_signo in _SIGNALS  # it is neither after Ctrl-Z and fg
 
 
 @contextmanager

@@ -113,6 +113,17 @@ def test_gpus_that_hang_do_not_keep_it_from_giving_signs_of_life(
             assert "STATUS=2 GPUs (2 stalled);" in "".join(manager.texts())
 
 
+def test_a_daemon_that_was_stopped_for_a_while_goes_on(service: Service) -> None:
+    """As by Ctrl-Z and fg, a frozen cgroup or a debugger: Python then makes a signal up that nobody sent."""
+    for _ in range(3):
+        service.send(signal.SIGSTOP)
+        time.sleep(WATCHDOG_SECONDS / 3)  # longer than it waits for a signal
+        service.send(signal.SIGCONT)
+        eventually(lambda: service.document()["snapshot"]["age_seconds"] < 1.0, "a fresh tick")
+
+    assert service.end() == 0
+
+
 def test_a_reload_is_announced_and_ended_even_when_it_is_refused(service: Service, manager: Datagrams) -> None:
     for text in (CONFIG, "sampling: {interval: never}"):
         began = time.monotonic()

@@ -33,10 +33,17 @@ def test_it_makes_a_node_says_how_to_use_it_and_moves_it_until_a_signal(tmp_path
         while uptime.read_bytes() == before and time.monotonic() < until:
             time.sleep(0.01)
         moved = uptime.read_bytes() != before
+        process.send_signal(signal.SIGSTOP)  # Ctrl-Z and fg are no reason to end
+        time.sleep(0.2)
+        process.send_signal(signal.SIGCONT)
+        stopped = uptime.read_bytes()
+        while uptime.read_bytes() == stopped and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        went_on = uptime.read_bytes() != stopped
         process.send_signal(number)
         rest = process.stdout.read()
 
-    assert (0, "", True) == (process.returncode, rest, moved)
+    assert (0, "", True, True) == (process.returncode, rest, moved, went_on)
     assert lines[0].startswith("A simulated node: 2 x AMD Instinct MI300X OAM in CPX and NPS1, Linux 6.12")
     assert f"  rocmwatch sample --root '{root}'\n" in lines
     assert {MARKER, "sys", "proc"} == set(os.listdir(root))
