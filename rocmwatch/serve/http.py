@@ -22,6 +22,8 @@ _WORKERS = 4
 _MOST_BODY_BYTES = 64 * 1024
 _LOG_FROM = 30  # logging.WARNING: clients that hang up are no news
 _log = structlog.get_logger(__name__)
+# Two of them are then no number, and refused.
+cheroot.comma_separated_headers.append(b"Content-Length")  # type: ignore[attr-defined]
 
 
 class Request(NamedTuple):
@@ -77,8 +79,22 @@ def _make_file(sock: socket.socket, mode: str, size: int) -> Any:
     return MakeFile(sock, mode, size) if "r" in mode else _Outbox(sock)
 
 
+class _Request(cheroot.HTTPRequest):
+    """A request; one that cheroot's parser stumbles over is the client's fault, and no news."""
+
+    def parse_request(self) -> None:
+        try:
+            super().parse_request()
+        except OSError:
+            raise  # the client is gone
+        except Exception:  # noqa: BLE001  # a target like `//[`, a first header line that continues another
+            self.simple_response("400 Bad Request", "Malformed Request")
+
+
 class _Connection(cheroot.HTTPConnection):
     """A connection whose answers wait in its outbox."""
+
+    RequestHandlerClass = _Request
 
     keep = False
 
@@ -112,7 +128,8 @@ class _Gateway(cheroot.Gateway):
         for name, value in (*answer.headers, ("Content-Length", length)):
             req.outheaders.append((name.encode("latin-1"), value.encode("latin-1")))
         # A body is never read: nothing here takes one. Nor is a buffer with bytes of the next request given back.
-        if req.chunked_read or headers.get("content-length", "0") != "0" or req.conn.rfile.has_data():
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        if has_body or req.conn.rfile.has_data():
             req.close_connection = True
         req.ensure_headers_sent()
         if method != "HEAD":

@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager, suppress
 
 import jsonschema
 import pytest
+import structlog.testing
 from unit.serve import views
 from unit.serve.test_documents import SCHEMAS
 
@@ -330,7 +331,12 @@ HOST = b"Host: x\r\n"
         (b"GET http://elsewhere/ HTTP/1.1\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\nHost: x\n\n", b"400"),
         (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\n X: continues nothing\r\n\r\n", b"400"),
+        (b"GET //[ HTTP/1.1\r\n\r\n", b"400"),
+        (b"HEAD http://[::1/ HTTP/1.1\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nContent-Length: many\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nContent-Length: 40\r\nContent-Length: 0\r\n\r\n", b"400"),
+        (b"GET /-/healthy HTTP/1.0\r\nConnection: Keep-Alive\r\nTransfer-Encoding: chunked\r\n\r\n", b"200"),
         (b"GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", b"501"),
         (b"CONNECT a:1 HTTP/1.1\r\n\r\n", b"405"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"400"),  # someone speaks TLS
@@ -345,11 +351,13 @@ HOST = b"Host: x\r\n"
         (b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n" + b"ffffff\r\n" + b"a" * 9999, b"405"),
         (b"GET /-/healthy HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n\r\n", b"200"),
     ],
-    ids=range(25),
+    ids=range(30),
 )
 def test_a_bad_request_is_answered_at_once_and_its_connection_closed(site, said, status):
     started = time.monotonic()
-    answer = site.talk(said)
+    with structlog.testing.capture_logs() as logged:
+        answer = site.talk(said)
+    assert not logged, "what strangers send is no news"
     assert answer.split(b" ", 2)[1] == status
     assert time.monotonic() - started < 2.5
     assert site.ask("/-/healthy").status == 200
