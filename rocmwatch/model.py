@@ -244,6 +244,7 @@ class Snapshot:
         sequence: Counts up with every snapshot.
         taken_at: Unix seconds.
         gpus: In the order of their ordinals; lost ones stay.
+        listed: Whether it is known which GPUs there are: if not, that there is none in `gpus` says nothing.
         sources: By the name of the source.
         notes: One line each about what cannot be read and which metrics go without (no debugfs, say).
     """
@@ -251,6 +252,7 @@ class Snapshot:
     sequence: int
     taken_at: float
     gpus: tuple[GpuReading, ...] = ()
+    listed: bool = True
     sources: Mapping[str, SourceStatus] = field(default_factory=lambda: frozen({}))
     readers: ReaderStatus = field(default_factory=ReaderStatus)
     driver_version: str | None = None

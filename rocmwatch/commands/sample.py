@@ -106,6 +106,8 @@ def _own_readings(root: str, form: str) -> Readings:
         studio.sampler.pace = Pace(memory=WATCH_SECONDS, sensors=WATCH_SECONDS)
         while True:
             view = studio.take(config_loaded_at=0)
+            if not view.snapshot.listed:
+                raise RocmwatchError("; ".join(view.snapshot.notes))
             if view.snapshot.sequence == 1 and view.snapshot.gpus:
                 for note in view.snapshot.notes:
                     click.echo(f"rocmwatch: {note}", err=True)

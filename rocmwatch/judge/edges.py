@@ -54,7 +54,7 @@ def edges(old: Snapshot | None, new: Snapshot) -> Iterator[Edge]:
     before = {reading.gpu.pci: reading for reading in old.gpus} if old else {}
     for reading in new.gpus:
         yield from _gpu_edges(before.get(reading.gpu.pci), reading)
-    if not new.gpus and (old is None or old.gpus):
+    if _is_empty(new) and not (old and _is_empty(old)):
         yield Edge("warning", "gpus.none_found", {"hint": "no AMD GPU here so far; one that appears is picked up"})
     seen = old.notes if old else ()
     for note in new.notes:
@@ -106,6 +106,10 @@ def _by_errno(reading: GpuReading | None) -> _Faults:
         if not (reading and reading.state is GpuState.RESETTING and fault.errno in _REFUSED):
             found.setdefault(fault.errno, []).append(fault)
     return found
+
+
+def _is_empty(snapshot: Snapshot) -> bool:
+    return snapshot.listed and not snapshot.gpus
 
 
 def _mode(reading: GpuReading) -> tuple[str | None, str | None, int]:

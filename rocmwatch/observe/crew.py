@@ -19,7 +19,11 @@ Orders = tuple[Order, ...]
 
 
 class Crew:
-    """Reads subjects by whatever readers it takes."""
+    """Reads subjects by whatever readers it takes.
+
+    Attributes:
+        trouble: Why a reader could not be started in this tick; empty when all could.
+    """
 
     def __init__(
         self, launcher: LauncherLink, left_overs: LeftOvers | None = None, patience: Patience = PATIENCE
@@ -27,6 +31,7 @@ class Crew:
         self._launcher = launcher
         self._patience = patience
         self._reader: ReaderLink | None = None
+        self.trouble = ""
         self._started = 0
         self._given_up: dict[int, str] = {}  # pid -> subject; killed, and not gone so far
         self._survivors = 0
@@ -65,6 +70,7 @@ class Crew:
         Raises:
             LauncherLost: When the launcher is gone.
         """
+        self.trouble = ""
         self._bury()
         trials: dict[str, ReaderLink] = {}
         for subject, stall in list(self._stalls.items()):
@@ -169,7 +175,8 @@ class Crew:
             return None
         try:
             reader = self._launcher.fork(ROLE)
-        except ReaderFailed:
+        except ReaderFailed as error:
+            self.trouble = str(error)
             return None
         self._started += 1
         return reader

@@ -36,6 +36,7 @@ LIST_SECONDS = 30.0  # which cards there are
 OLD_TABLE_SECONDS = 60.0  # formats F0-F3 are printed by walking every free block under the allocator's lock
 CHEAP_TABLE = "F4"
 EVERYTHING = MEMORY | SENSORS | SLOW | FRAGMENTATION
+_UNLISTED = "/sys/class/drm could not be listed so far: which GPUs there are is not known"
 _FULL = "too many readers hang in the driver: no further one is started until one of them goes, or the node reboots"
 
 
@@ -60,6 +61,7 @@ class Sampler:
         self._done_at: dict[int, float] = {}  # kind of work -> monotonic
         self._listed_at: float | None = None
         self._cards: dict[str, str] = {}  # PCI address -> cardN, as listed last
+        self._listed = False
         self._nodes: tuple[KfdNode, ...] = ()
         self._sources = Sources()
         self._fault_counts: Counter[tuple[str, str]] = Counter()
@@ -87,7 +89,7 @@ class Sampler:
             orders += news
             results += self._apply(news, self._crew.read(news, self.pace.deadline, started))
         unix, took = self._clock.unix(), self._clock.monotonic() - started
-        self._sources.note_gpus(results, unix, took)
+        self._sources.note_gpus(results, unix, took, listed=self._listed)
         self._sources.note_topology([order.subject for order in about_topology], frames, unix, took)
         return self._snapshot()
 
@@ -106,7 +108,7 @@ class Sampler:
         return due
 
     def _topology_orders(self, now: float) -> tuple[Order, ...]:
-        if self._listed_at is None or now - self._listed_at >= LIST_SECONDS:
+        if not self._listed or self._listed_at is None or now - self._listed_at >= LIST_SECONDS:
             self._listed_at = now
             return Order(CARDS, LIST), Order(NODES, LIST)
         return (Order(NODES, LOOK),)
@@ -160,6 +162,7 @@ class Sampler:
             self._count(cards.faults)
             self._notes[CARDS], self._driver_version = cards.notes, cards.driver_version
             if cards.cards is not None:
+                self._listed = True
                 known = {card: pci for pci, card in self._cards.items()}
                 named = ((pci or known.get(card), card) for pci, card in cards.cards)
                 self._cards = {pci: card for pci, card in named if pci}
@@ -187,13 +190,18 @@ class Sampler:
     def _snapshot(self) -> Snapshot:
         self._sequence += 1
         notes = [note for notes in self._notes.values() for note in notes]
+        if not self._listed:
+            notes.append(_UNLISTED)
         if self._crew.is_full:
             notes.append(_FULL)
+        elif self._crew.trouble:
+            notes.append(self._crew.trouble)
         tracks = sorted(self._tracks.values(), key=lambda track: track.ordinal)
         return Snapshot(
             sequence=self._sequence,
             taken_at=self._clock.unix(),
             gpus=tuple([track.reading() for track in tracks]),
+            listed=self._listed,
             sources=self._sources.current(),
             readers=ReaderStatus(
                 restarts=self._crew.restarts,

@@ -51,11 +51,11 @@ class Sources:
         """A copy that does not change."""
         return frozen(self._all)
 
-    def note_gpus(self, results: list[Result], unix: float, took: float) -> None:
-        """Takes in what came of the orders of a tick that were about GPUs."""
+    def note_gpus(self, results: list[Result], unix: float, took: float, *, listed: bool) -> None:
+        """Takes in what came of the orders of a tick that were about GPUs, and whether it is known which there are."""
         for kind, (name, succeeded) in _SUCCEEDED.items():
             frames = [frame for order, frame in results if order.what & kind]
-            if frames or kind == MEMORY:  # without a GPU, nothing is what there is to read
+            if frames or (listed and kind == MEMORY):  # without a GPU, nothing is what there is to read
                 self._note(name, succeeded(frames), unix, took)
 
     def note_topology(self, subjects: Iterable[str], answered: Container[str], unix: float, took: float) -> None:

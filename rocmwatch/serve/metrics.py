@@ -101,7 +101,7 @@ METRICS: tuple[Metric, ...] = (
         "GPUs that this node has shown since it booted, lost ones included. Below the number that is built in, one was "
         "missing from the start; one that is lost later does not lower it: gpu_state{state='lost'} tells of it.",
         (),
-        series.node(lambda view: len(view.snapshot.gpus)),
+        series.node(lambda view: len(view.snapshot.gpus) if view.snapshot.listed else None),
     ),
     Metric(
         "gpu_info",

@@ -158,7 +158,8 @@ _COLUMNS = (
 
 def _table(snapshot: Snapshot, now: float) -> Iterator[str]:
     if not snapshot.gpus:
-        yield '<p class="warn">No AMD GPU is bound to the amdgpu driver on this node.</p>'
+        known = "No AMD GPU is bound to the amdgpu driver on this node."
+        yield f'<p class="warn">{known if snapshot.listed else "Which GPUs this node has is not known so far."}</p>'
         return
     # With display: block, browsers forget that a table is one: the roles say it again.
     yield '<table class="sheet" role="table"><thead role="rowgroup"><tr role="row">'

@@ -182,10 +182,12 @@ def build_info(view: View, _now: float) -> Iterator[Series]:
     yield {"version": printable(view.version), "python": platform.python_version()}, 1
 
 
-def node(value_of: Callable[[View], float]) -> Getter:
-    """The one series of something that the whole node or the daemon has."""
+def node(value_of: Callable[[View], float | None]) -> Getter:
+    """The one series of something that the whole node or the daemon has; none while it is not known."""
 
     def getter(view: View, _now: float) -> Iterator[Series]:
-        yield {}, value_of(view)
+        value = value_of(view)
+        if value is not None:
+            yield {}, value
 
     return getter

@@ -18,6 +18,7 @@ import pytest
 from watching import PACE, Watcher, descriptors_of, eventually, state_of, states
 
 from rocmwatch.errors import LauncherLost
+from rocmwatch.judge.edges import edges
 from rocmwatch.observe import link
 from rocmwatch.observe.launcher import Launcher
 from rocmwatch.observe.link import LauncherLink, ReaderFailed
@@ -35,6 +36,11 @@ def watcher(node: Node, watch: Watch) -> Watcher:
     made = watch(node("mi300x", gpus=3).root)
     made.tick()
     return made
+
+
+def refuse(name: str) -> LauncherLink:
+    """In place of a launcher's `fork`."""
+    raise ReaderFailed(name)
 
 
 def is_whole(watcher: Watcher) -> bool:
@@ -157,9 +163,6 @@ def test_a_reader_that_cannot_be_started_leaves_nothing_current(
     before = descriptors_of(os.getpid())
     os.kill(watcher.reader, signal.SIGKILL)
 
-    def refuse(name: str) -> object:
-        raise ReaderFailed(name)
-
     monkeypatch.setattr(watcher.launcher, "fork", refuse)
     refused = watcher.tick()
     monkeypatch.undo()
@@ -167,10 +170,37 @@ def test_a_reader_that_cannot_be_started_leaves_nothing_current(
     watcher.tick()
 
     assert [None] * 3 == [reading.sample for reading in refused.gpus], "old values are not passed off as new"
+    assert ("sensors",) == refused.notes, "and why is told"
+    assert () == watcher.last.notes
     assert old is not None
     assert old < refused.taken_at
     assert is_whole(watcher)
     assert before == descriptors_of(os.getpid())
+
+
+def test_a_node_that_no_reader_ever_looked_at_is_not_one_without_gpus(
+    node: Node, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = watch(node("mi300x", gpus=3).root)
+    monkeypatch.setattr(watcher.launcher, "fork", refuse)
+    blind = watcher.tick()
+    monkeypatch.undo()
+    seeing = watcher.tick()
+
+    assert (False, ()) == (blind.listed, blind.gpus)
+    assert "memory" not in blind.sources
+    assert ["which GPUs there are is not known" in blind.notes[0], blind.notes[1:]] == [True, ("sensors",)]
+    assert [edge.event for edge in edges(None, blind)] == ["node.limited", "node.limited"]
+    assert (True, ()) == (seeing.listed, seeing.notes)
+    assert is_whole(watcher)
+
+
+@pytest.mark.parametrize("name", ["n\xe9 \n", os.fsdecode(b"\xff\xe9")])
+def test_a_root_may_have_any_name(node: Node, watch: Watch, name: str) -> None:
+    watcher = watch(node("mi300x", gpus=3, name=name).root)
+    watcher.tick()
+
+    assert is_whole(watcher)
 
 
 def test_a_fork_that_the_system_refuses_is_told_and_costs_no_descriptor(node: Node) -> None:

@@ -24,8 +24,9 @@ def last_success(what: int, *frames: GpuFrame | None) -> dict[str, float | None]
     """When each source succeeded last, if all of them did at 100 and these frames came back at 200."""
     sources = Sources()
     everything = MEMORY | SENSORS | FRAGMENTATION
-    sources.note_gpus([(Order("a", everything), WELL._replace(table=TABLE))], 100.0, 0.1)
-    sources.note_gpus([(Order(str(number), what), frame) for number, frame in enumerate(frames)], 200.0, 0.2)
+    sources.note_gpus([(Order("a", everything), WELL._replace(table=TABLE))], 100.0, 0.1, listed=True)
+    results = [(Order(str(number), what), frame) for number, frame in enumerate(frames)]
+    sources.note_gpus(results, 200.0, 0.2, listed=True)
     return {name: status.last_success_at for name, status in sources.current().items()}
 
 
@@ -72,14 +73,21 @@ def test_what_was_not_due_keeps_its_last_words() -> None:
 
 def test_on_a_node_without_a_gpu_there_is_no_memory_that_fails() -> None:
     sources = Sources()
-    sources.note_gpus([], 100.0, 0.1)
+    sources.note_gpus([], 100.0, 0.1, listed=True)
 
     assert {"memory": SourceStatus(last_success_at=100.0, duration_seconds=0.1)} == sources.current()
 
 
+def test_where_it_is_not_known_which_gpus_there_are_no_memory_was_read() -> None:
+    sources = Sources()
+    sources.note_gpus([], 100.0, 0.1, listed=False)
+
+    assert {} == sources.current()
+
+
 def test_a_source_that_never_succeeded_has_a_duration_and_no_success() -> None:
     sources = Sources()
-    sources.note_gpus([(Order("a", MEMORY), None)], 100.0, 0.1)
+    sources.note_gpus([(Order("a", MEMORY), None)], 100.0, 0.1, listed=True)
     sources.note_topology(["nodes"], {}, 100.0, 0.3)
 
     assert SourceStatus(last_success_at=None, duration_seconds=0.1) == sources.current()["memory"]

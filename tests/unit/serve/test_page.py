@@ -89,6 +89,9 @@ def test_what_is_wrong_is_said_at_the_top():
     assert "reload of the configuration was refused" in page
     assert "Reads the tree /tmp/node" in page
     assert "No AMD GPU" in render_page(views.view(), views.NOW)
+    unlisted = render_page(views.view(listed=False), views.NOW)
+    assert "not known" in unlisted
+    assert "No AMD GPU" not in unlisted
 
 
 @pytest.mark.parametrize("link", ["/metrics", "/api/v1/snapshot", "/api/v1/status", "/-/healthy"])
