@@ -15,6 +15,7 @@ from rocmwatch.errors import ParseError
 
 BLANK = b"\0 \t\n\v\f\r"
 UNDERSCORE = ord("_")
+LONGEST_TEXT = 256  # bytes of a name; the driver's own buffers are smaller
 _SHOWN = 40  # bytes of a refused text that are repeated in the error
 
 
@@ -62,12 +63,12 @@ def parse_text(raw: bytes) -> str | None:
     their name fields, and a name ends up in terminals and in metric labels.
 
     Returns:
-        The first line, or `None` when there is nothing in it.
+        The first line, cut at LONGEST_TEXT bytes, or `None` when there is nothing in it.
     """
     line = raw.strip(BLANK).split(b"\n", 1)[0].strip(BLANK)
     if not line:
         return None
-    text = line.decode("utf-8", "backslashreplace")
+    text = line[:LONGEST_TEXT].decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else "\ufffd" for character in text)

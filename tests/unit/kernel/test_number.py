@@ -73,6 +73,8 @@ def test_more_digits_than_python_converts_are_bad():
         (b"A\x1b[31mB\n", "A\ufffd[31mB"),
         (b"A\x07\x00B\n", "A\ufffd\ufffdB"),
         ("A\u202eB\n".encode(), "A\ufffdB"),
+        (b"A" * 100_000, "A" * 256),
+        (b"\xff" * 100_000, "\\xff" * 256),
     ],
 )
 def test_a_line_of_text_is_made_safe_to_print(raw, text):
