@@ -170,10 +170,14 @@ class LauncherLink:
                 raise ReaderFailed(f"no further reader process: {error.strerror}") from error
             self._send(f"fork {name} {self._root}", [request_read, token_write, mailbox])
             pid = self._started_pid()
+            os.set_blocking(request_write, False)
+            os.set_blocking(token_read, False)
+            try:
+                reader = ReaderLink(pid, request_write, token_read, mailbox)
+            except OSError as error:  # the reader ends with its pipes
+                raise ReaderFailed(f"no memory for a further reader process: {error.strerror}") from error
             ours.pop_all()
-        os.set_blocking(request_write, False)
-        os.set_blocking(token_read, False)
-        return ReaderLink(pid, request_write, token_read, mailbox)
+        return reader
 
     def kill(self, pid: int) -> None:
         """Has a reader killed; `dead()` tells when it is gone."""

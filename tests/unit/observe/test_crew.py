@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable
 
 import pytest
-from watching import PACE, Watcher, descriptors_of, eventually, state_of, states
+from watching import PACE, Watcher, children_of, descriptors_of, eventually, state_of, states
 
 from rocmwatch.errors import LauncherLost
 from rocmwatch.judge.edges import edges
 from rocmwatch.observe import link
 from rocmwatch.observe.launcher import Launcher
 from rocmwatch.observe.link import LauncherLink, ReaderFailed
-from rocmwatch.observe.wire import CARDS, LIST, NODES, Order
+from rocmwatch.observe.wire import CARDS, LIST, NODES, Mailbox, Order
 from rocmwatch.simulate import SimulatedNode
 
 Node = Callable[..., SimulatedNode]
@@ -233,6 +233,23 @@ def test_a_process_without_descriptors_starts_no_reader_and_keeps_those_it_has(n
 
     assert before == descriptors_of(os.getpid())
     launcher.fork("sensors").close()
+    launcher.close()
+
+
+def test_a_process_without_memory_for_a_mailbox_keeps_no_descriptor_and_no_reader(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse_memory(*_: object) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    launcher = LauncherLink(node("mi300x").root)
+    before = descriptors_of(os.getpid())
+    monkeypatch.setattr(link, "Mailbox", type("Mailbox", (), {"create": Mailbox.create, "__init__": refuse_memory}))
+    with pytest.raises(ReaderFailed, match="Cannot allocate memory"):
+        launcher.fork("sensors")
+
+    assert before == descriptors_of(os.getpid())
+    assert eventually(lambda: not children_of(launcher.pid))
     launcher.close()
 
 
