@@ -89,7 +89,7 @@ class SensorFiles:
         self._numbers.read_into(values, faults)
         for at in self._closed:
             values[at] = None
-        if len(xcc_clocks) > 1 and values[_SCLK] is not None:
+        if len(xcc_clocks) > 1 and None not in (values[_SCLK], metrics.clock_sclk):
             values[_SCLK] = metrics.clock_sclk  # of the fastest die: hwmon shows one
         for at, level in self._clocks:  # of a card whose clocks nothing else shows
             if values[at] is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from watching import MINUTE, Watcher, faults_of, of, said, states
 
+from rocmwatch.kernel.gpu_metrics_layouts import LAYOUTS
 from rocmwatch.simulate import SimulatedNode
 from rocmwatch.simulate.places import Place
 
@@ -95,6 +96,21 @@ def test_the_silent_second_die_of_a_package_has_no_power(node: Node, watch: Watc
     assert {"power", "power_cap", "energy"} <= first.keys()
     assert {"power", "power_cap", "energy"}.isdisjoint(second)
     assert [] == faults_of(snapshot.gpus[1])
+
+
+def test_a_clock_that_no_die_reports_is_the_one_that_hwmon_shows(node: Node, watch: Watch) -> None:
+    made = node("mi300x")
+    file = device(made) / "gpu_metrics"
+    raw = bytearray(file.read_bytes())
+    [clocks] = [field for field in LAYOUTS[raw[2], raw[3]] if field.name == "current_gfxclk"]
+    raw[clocks.offset : clocks.offset + 2 * clocks.count] = b"\xff" * 2 * clocks.count
+    file.write_bytes(raw)
+    [hwmon] = (device(made) / "hwmon").glob("*/freq1_input")
+    sample = watch(made.root).tick().gpus[0].sample
+
+    assert sample is not None
+    assert {} == sample.xcc_clocks_hertz
+    assert int(hwmon.read_text()) == sample.clocks_hertz["sclk"]
 
 
 def test_an_instant_power_is_preferred_to_an_average(node: Node, watch: Watch) -> None:
