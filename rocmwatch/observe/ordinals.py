@@ -38,7 +38,7 @@ class Ordinals:
             document = json.loads(read_file(self._path or ""))
             numbers: dict[str, int] = dict(document["gpus"])
             right = document["boot_id"] == self._boot_id and sorted(numbers.values()) == list(range(len(numbers)))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}  # first start in this boot, or nothing that helps
         return numbers if right else {}
 

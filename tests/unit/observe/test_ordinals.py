@@ -54,6 +54,7 @@ def test_numbers_of_another_boot_do_not_count(tmp_path: Path) -> None:
         "",
         "no json",
         "[]",
+        "[" * 10_000,
         "{}",
         "null",
         '{"boot_id": "boot"}',
