@@ -73,7 +73,7 @@ class GpuFiles:
         self._sensors: SensorFiles | None = None
         self._faults = Faults(SLOW)  # of opening; the next reading tells them
         try:
-            self._check_identity()
+            self._check_identity(Faults(SLOW))  # `read` tells what is wrong with it
             self._open()
         except BaseException:
             self.close()
@@ -110,6 +110,7 @@ class GpuFiles:
             totals = self._read_numbers(self._totals, TOTAL_FIELDS, faults)
             limits = self._sensors.read_limits(faults) if self._sensors and state == "active" else None
             description = tuple(self._describe(faults))
+            self._check_identity(faults)  # again: cardN may have changed hands between the check and an open
         if what & FRAGMENTATION:
             faults.about = FRAGMENTATION
             table = self._read_table(faults)
@@ -231,13 +232,14 @@ class GpuFiles:
 
     # Opening
 
-    def _check_identity(self) -> None:
+    def _check_identity(self, faults: Faults) -> None:
         """The number N of cardN may belong to another GPU by now."""
-        raw = self._core.text("uevent", "identity", self._faults)
-        if raw is None and not self._faults.found:
+        before = len(faults.found)
+        raw = self._core.text("uevent", "identity", faults)
+        if raw is None and len(faults.found) == before:
             raise Gone("there is no such card")
         if raw is not None and parse_text(raw) is None:
-            self._faults.add("identity", "ENODATA", f"{self._device}/uevent")
+            faults.add("identity", "ENODATA", f"{self._device}/uevent")
         address = parse_uevent(raw or b"").get("PCI_SLOT_NAME", "").lower()
         if address not in ("", self._pci):  # empty: it cannot be told at the moment
             raise Gone(f"{self.card} is {address} by now")

@@ -7,8 +7,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from watching import MINUTE, Watcher, of, said, states
 
+from rocmwatch.observe.files import Faults
+from rocmwatch.observe.gpu_files import GpuFiles
+from rocmwatch.observe.sensors import SensorReader
+from rocmwatch.observe.wire import MEMORY, SENSORS, SLOW, GpuFrame, Order
 from rocmwatch.simulate import SimulatedNode
 from rocmwatch.simulate.places import Place
 
@@ -127,6 +132,27 @@ def test_two_cards_that_change_their_numbers_do_not_change_their_values(node: No
             assert reading.sample is None or used[pci] == reading.sample.vram_used_bytes
     assert {A: "active", B: "active"} == states(watcher.tick())
     assert [used[A], used[B]] == [reading.sample and reading.sample.vram_used_bytes for reading in seen[-1].values()]
+
+
+def test_a_card_that_changes_hands_while_it_is_opened_is_not_read_as_the_one_it_was(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = node("mi300x", gpus=2)
+    card, other = (card_of(made, place) for place in made.places)
+    check = GpuFiles._check_identity
+
+    def check_and_swap(files: GpuFiles, faults: Faults) -> None:
+        check(files, faults)
+        if card.is_symlink():
+            card.unlink()
+            card.symlink_to(other.resolve())
+
+    monkeypatch.setattr(GpuFiles, "_check_identity", check_and_swap)
+    reader = SensorReader(made.root)
+    frame = reader.answer(Order(A, MEMORY | SENSORS | SLOW, card.name))
+    reader.close()
+
+    assert frame == GpuFrame(state="gone")
 
 
 def test_a_file_that_appears_later_is_read_within_a_minute(node: Node, watch: Watch) -> None:
