@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ SENSORS = (
     f"{DEVICE}/mem_busy_percent",
     f"{DEVICE}/pp_dpm_*",
 )
+SENSORS_ALONE = (SENSORS[0], *SENSORS[2:5])
 READINGS = {"temperature_junction", "temperature_memory", "power", "energy", "busy_gfx", "busy_memory", "clock_sclk"}
 
 
@@ -115,8 +117,8 @@ def test_a_card_of_whose_sensors_none_can_be_read_is_still_there(fs: FaultFS, wa
 
 @pytest.mark.parametrize(
     "paths",
-    [(f"{DEVICE}/*",), (f"{DEVICE}/mem_info_*",), (f"{DEVICE}/mem_info_vram_used",), SENSORS],
-    ids=["every file", "memory", "one file of memory", "every sensor"],
+    [(f"{DEVICE}/*",), (f"{DEVICE}/mem_info_*",), (f"{DEVICE}/mem_info_vram_used",), SENSORS, SENSORS_ALONE],
+    ids=["every file", "memory", "one file of memory", "every sensor", "every sensor, no limit"],
 )
 def test_a_device_that_is_gone_is_lost_and_comes_back_with_its_number(
     fs: FaultFS, watch: Watch, paths: tuple[str, ...]
@@ -182,6 +184,42 @@ def test_files_that_were_replaced_are_opened_anew_in_the_same_tick(
             said(snapshot.gpus[0]),
             faults_of(snapshot.gpus[0]),
         )
+        assert 0 == snapshot.readers.restarts
+
+
+def test_a_driver_that_was_loaded_anew_is_found_in_the_next_tick(
+    node: Callable[..., SimulatedNode], mirror: Mirror, watch: Watch
+) -> None:
+    """Its cards have other numbers then."""
+    made = node("mi300x", gpus=2)
+    fs = mirror(Path(made.root))
+    watcher = watch(fs.root)
+    before = watcher.tick()
+    fs.set(rules("ENODEV", f"{DEVICE}/mem_info_*"))
+    lost = watcher.tick()
+    cards = Path(made.root, "sys/class/drm")
+    (cards / "card1").rename(cards / "card60")
+    fs.release()
+    back = watcher.until(lambda snapshot: snapshot is not lost, seconds=5.0)
+
+    assert ("lost", "active") == (states(lost)[SICK], states(back)[SICK])
+    assert said(of(before, SICK)) == said(of(back, SICK))
+
+
+def test_a_card_that_falls_asleep_in_the_middle_of_it_is_asleep_and_not_resetting(fs: FaultFS, watch: Watch) -> None:
+    """Linux after 6.12 refuses its sensors rather than wake it."""
+    watcher = watch(fs.root, pace=PACE._replace(deadline=10.0))
+    watcher.tick()
+    fs.set(rules("hang", *SENSORS))
+    asleep = {**rules("EPERM", *SENSORS), f"{DEVICE}/power/runtime_status": "text:suspended\n"}
+    timer = threading.Timer(0.5, fs.set, (asleep,))
+    timer.start()
+    snapshot = watcher.tick()
+    timer.join()
+
+    assert ("suspended", []) == (states(snapshot)[SICK], faults_of(of(snapshot, SICK)))
+    assert READINGS.isdisjoint(said(of(snapshot, SICK)))
+    assert snapshot.taken_at == snapshot.sources["sensors"].last_success_at
 
 
 @pytest.mark.parametrize("effect", ["hang", "EIO", "open:hang", "list:hang"])

@@ -265,6 +265,23 @@ def test_a_launcher_answers_a_fork_that_fails_with_its_error(monkeypatch: pytest
         assert b"failed %d" % errno.EAGAIN == ours.recv(100)
 
 
+def test_a_launcher_that_cannot_answer_any_more_ends() -> None:
+    """Main went after it had given an order."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.send(b"kill 1")  # no child of its own, which it would say
+    ours.close()
+    before = descriptors_of(os.getpid())
+    try:
+        with theirs:
+            Launcher(theirs).run()
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        wake = signal.set_wakeup_fd(-1)
+
+    assert wake >= 0
+    assert before + 1 == descriptors_of(os.getpid()), "the two of the pipe that wakes it, less its socket"
+
+
 def test_a_reader_says_in_the_journal_why_it_ended(node: Node, capfd: pytest.CaptureFixture[str]) -> None:
     launcher = LauncherLink(node("mi300x").root)
     reader = launcher.fork("sensors")

@@ -128,6 +128,16 @@ def test_an_instant_power_is_preferred_to_an_average(node: Node, watch: Watch) -
     ]
 
 
+def test_the_clock_of_a_card_of_several_dies_is_that_of_the_fastest(node: Node, watch: Watch) -> None:
+    """hwmon shows the first one."""
+    made = node("mi300x")
+    (Path(made.root, made.places[0].hwmon) / "freq1_input").write_text("90000000\n")
+    sample = watch(made.root).tick().gpus[0].sample
+
+    assert sample is not None
+    assert max(sample.xcc_clocks_hertz.values()) == sample.clocks_hertz["sclk"] > 90e6
+
+
 def test_an_old_card_with_nothing_but_levels_of_its_clocks_has_these(node: Node, watch: Watch) -> None:
     made = node("mi210")
     without(device(made), "gpu_metrics")
