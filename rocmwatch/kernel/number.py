@@ -15,6 +15,7 @@ from rocmwatch.errors import ParseError
 
 BLANK = b"\0 \t\n\v\f\r"
 UNDERSCORE = ord("_")
+NEWLINE = ord("\n")
 LONGEST_TEXT = 256  # bytes of a name; the driver's own buffers are smaller
 _SHOWN = 40  # bytes of a refused text that are repeated in the error
 
@@ -33,7 +34,8 @@ def parse_number(raw: bytes, low: int, high: int) -> int:
         high: The largest one.
 
     Raises:
-        ParseError: `ENODATA` for an empty file, `EBADMSG` for no integer, `ERANGE` outside low..high.
+        ParseError: `ENODATA` for an empty file, `EBADMSG` for no integer or one without the end of its line,
+            `ERANGE` outside low..high.
     """
     try:
         value = int(raw)  # it takes white space around the digits; the usual b"123\n" costs nothing more
@@ -43,6 +45,8 @@ def parse_number(raw: bytes, low: int, high: int) -> int:
         raise ParseError("EBADMSG", f"no integer: {shown(raw)}")
     if not low <= value <= high:
         raise ParseError("ERANGE", f"{shown(raw)} is not between {low} and {high}")
+    if NEWLINE not in raw:  # every one of these files ends in one: the rest of the digits may be missing, too
+        raise ParseError("EBADMSG", f"cut short: {shown(raw)}")
     return value
 
 

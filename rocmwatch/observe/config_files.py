@@ -6,6 +6,7 @@ Not for the readers: they take what they need from the main process.
 from __future__ import annotations
 
 import os
+import stat
 
 from rocmwatch.config import MAX_CHARACTERS, Config, parse, printable
 from rocmwatch.errors import ConfigError
@@ -53,7 +54,10 @@ def _drop_ins(path: str, problems: list[str]) -> list[str]:
 
 def _read(file: str, problems: list[str]) -> str | None:
     try:
-        with open(file, "rb") as stream:
+        with open(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as stream:  # no wait at a FIFO
+            if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
+                problems.append(f"{printable(file)}: a pipe, and no file")
+                return None
             raw = stream.read(MAX_CHARACTERS + 1)  # no more than it takes to see that it is too much
         if len(raw) <= MAX_CHARACTERS:
             return raw.decode()

@@ -6,7 +6,6 @@ import gzip
 import http.client
 import json
 import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -513,9 +512,8 @@ def test_an_idle_server_sleeps(site):
 
 
 @pytest.mark.promtool
-def test_prometheus_scrapes_the_compressed_openmetrics_with_its_tail(site, tmp_path):
-    if shutil.which("prometheus") is None:
-        pytest.skip("no prometheus")
+def test_prometheus_scrapes_the_compressed_openmetrics_with_its_tail(site, tmp_path, require):
+    require("prometheus")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     (tmp_path / "prometheus.yml").write_text(

@@ -68,6 +68,11 @@ def test_a_drop_in_can_be_masked(main: Path, drop_ins: Path) -> None:
     assert load(str(main)).log.level == "debug"
 
 
+def test_a_pipe_is_a_problem_and_not_waited_for(main: Path, drop_ins: Path) -> None:
+    os.mkfifo(drop_ins / "a.yaml")
+    assert problems(main) == (f"{drop_ins}/a.yaml: a pipe, and no file",)
+
+
 def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
     assert problems(tmp_path / "absent.yaml") == (f"{tmp_path}/absent.yaml: no such file",)
 

@@ -10,10 +10,9 @@ from rocmwatch.kernel.number import parse_number, parse_text
         (b"206141652992\n", 206141652992),
         (b"0\n", 0),
         (b"-273150\n", -273150),
-        (b"17", 17),
         (b"  17 \t\n", 17),
         (b"17\n" + b"\0" * 4093, 17),
-        (b"\0\x0017\0", 17),
+        (b"\0\x0017\n\0", 17),
     ],
 )
 def test_a_number_is_read_whatever_surrounds_it(raw, value):
@@ -28,9 +27,9 @@ def test_an_empty_line_is_no_data(raw):
 
 
 @pytest.mark.parametrize(
-    "raw", [b"unavailable\n", b"1.5\n", b"0x10\n", b"1 2\n", b"1_000\n", b"12\n13\n", b"\xd9\xa1\n"]
+    "raw", [b"17", b"17\0\0", b"unavailable\n", b"1.5\n", b"0x10\n", b"1 2\n", b"1_000\n", b"12\n13\n", b"\xd9\xa1\n"]
 )
-def test_what_is_no_integer_is_bad(raw):
+def test_what_is_no_whole_integer_is_bad(raw):
     with pytest.raises(ParseError) as caught:
         parse_number(raw, 0, 10_000)
     assert caught.value.errno == "EBADMSG"

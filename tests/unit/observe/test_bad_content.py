@@ -18,6 +18,7 @@ ABSURD: dict[str, tuple[bytes, str]] = {
     "-273150": (b"-273150\n", "ERANGE"),
     "a clock that nobody set": (b"140725345128448000000\n", "ERANGE"),
     "a page of nines": (b"9" * 4096, "ERANGE"),
+    "a number that was cut": (b"17", "EBADMSG"),
     "a word": (b"unavailable\n", "EBADMSG"),
     "an underscore": (b"1_0\n", "EBADMSG"),
     "no text": (b"\xff\xfe\x00\x80", "EBADMSG"),
