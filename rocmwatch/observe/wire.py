@@ -21,6 +21,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from rocmwatch.kernel.gpu_metrics_plan import READING
+
 MAILBOX_BYTES = 1 << 20
 PACKET_BYTES = 8192  # orders to the launcher
 LARGEST_FRAME = 256 << 10
@@ -45,17 +47,7 @@ LIST = 1  # look at the things themselves
 # The order of the values that travel; `None` where there is nothing.
 MEMORY_FIELDS = ("vram_used_bytes", "visible_vram_used_bytes", "gtt_used_bytes")
 TOTAL_FIELDS = ("vram_total_bytes", "visible_vram_total_bytes", "gtt_total_bytes")
-SENSOR_FIELDS = (
-    "temperature_edge",
-    "temperature_junction",
-    "temperature_memory",
-    "power",
-    "energy",
-    "busy_gfx",
-    "busy_memory",
-    "clock_sclk",
-    "clock_mclk",
-)
+SENSOR_FIELDS = READING  # gpu_metrics is read in this order, and the files are laid over it
 LIMIT_FIELDS = (
     "limit_critical_edge",
     "limit_critical_junction",
