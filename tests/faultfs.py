@@ -44,6 +44,7 @@ from typing import Any
 OPERATIONS = ("open", "list", "stat")  # what a rule may name before its colon; a rule without is about reading
 CACHED_SECONDS = 0.2  # how long the kernel may keep names and modes: short for a test, long within one pass of a reader
 NOT_IN_PYTHON = {"EHWPOISON": 133}  # up to 3.13
+HELD = "held"  # the file beside the rules that has a line for each request that was let hang
 HANGING_READS = 64  # threads of the serving process: each hanging read takes one
 
 
@@ -60,6 +61,7 @@ class Rules:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._held = Path(path).with_name(HELD)
         self._seen: tuple[int, int] | None = None
         self._exact: dict[tuple[str, str], str] = {}
         self._patterns: list[tuple[str, re.Pattern[str], str]] = []
@@ -78,6 +80,11 @@ class Rules:
             matches = (text for of, pattern, text in self._patterns if of == operation and pattern.match(path))
             effect = next(matches, "")
         return effect
+
+    def note_held(self, path: str) -> None:
+        """Tells the tests' side that a request hangs here: until then it may still be on its way through the kernel."""
+        with self._held.open("ab") as file:
+            file.write(os.fsencode(path) + b"\n")
 
     def _load(self) -> None:
         try:
@@ -108,6 +115,8 @@ class Mirror:
     def _obey(self, operation: str, path: str) -> str:
         """Hang, wait or fail as told; an effect that is about content is returned."""
         effect = self._rules.find(operation, path)
+        if effect == "hang":
+            self._rules.note_held(path)
         while effect == "hang":
             time.sleep(0.02)
             effect = self._rules.find(operation, path)
@@ -215,6 +224,15 @@ class FaultFS:
     def release(self) -> None:
         """No more faults; whoever hangs gets its answer."""
         self.set({})
+
+    def held(self) -> list[str]:
+        """The path of each request that was let hang, in their order, those that have got their answer too.
+
+        A killed reader is stuck from here on. A request that the serving process has not fetched yet is taken back by
+        the kernel when its reader is killed, and the reader just dies.
+        """
+        file = self._rules.with_name(HELD)
+        return file.read_text().splitlines() if file.exists() else []
 
     def start(self, seconds: float = 10.0) -> None:
         """Mount, and return when the mirror can be read."""
