@@ -12,6 +12,7 @@ import termios
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -178,9 +179,10 @@ def test_without_a_reader_it_ends_and_leaves_nothing(tmp_path: Path) -> None:
     assert demo.left() == []
 
 
-def test_on_a_terminal_ctrl_c_ends_it(tmp_path: Path) -> None:
+@contextmanager
+def on_a_terminal(demo: Demo) -> Iterator[tuple[int, str]]:
+    """Starts the demo on a terminal of its own: our end of it, and what the demo has said when it is up."""
     ours, theirs = os.openpty()
-    demo = Demo(tmp_path, "--gpus", "2")
     streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     with demo.start(wait=False, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **streams):
         os.close(theirs)
@@ -188,26 +190,25 @@ def test_on_a_terminal_ctrl_c_ends_it(tmp_path: Path) -> None:
         while "Ctrl-C ends it." not in text:
             text += os.read(ours, 4096).decode()
         demo.family()
-        os.write(ours, b"\x03")
+        yield ours, text
+
+
+def test_on_a_terminal_ctrl_c_ends_it(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "--gpus", "2")
+    with on_a_terminal(demo) as (terminal, text):
+        os.write(terminal, b"\x03")
         status = demo.wait()
         demo.is_gone()
-    os.close(ours)
+    os.close(terminal)
 
     assert PAGE.search(text.replace("\r\n", "\n"))
     assert (status, demo.left()) == (0, [])
 
 
 def test_a_terminal_that_closes_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
-    ours, theirs = os.openpty()
     demo = Demo(tmp_path, "--gpus", "2")
-    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-    with demo.start(wait=False, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **streams):
-        os.close(theirs)
-        text = ""
-        while "Ctrl-C ends it." not in text:
-            text += os.read(ours, 4096).decode()
-        demo.family()
-        os.close(ours)
+    with on_a_terminal(demo) as (terminal, _):
+        os.close(terminal)
         demo.wait()
         demo.is_gone()
 

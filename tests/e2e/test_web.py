@@ -19,6 +19,7 @@ import pytest
 import structlog.testing
 from unit.serve import views
 from unit.serve.test_documents import SCHEMAS
+from watching import eventually
 
 from rocmwatch.errors import RocmwatchError
 from rocmwatch.model import View
@@ -82,13 +83,6 @@ def descriptors() -> int:
 def resident_bytes() -> int:
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-
-
-def eventually(holds, seconds: float = 5.0) -> bool:
-    end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.01)
-    return holds()
 
 
 # What is shown
@@ -541,7 +535,7 @@ def test_prometheus_scrapes_the_compressed_openmetrics_with_its_tail(site, tmp_p
         return None
 
     try:
-        assert eventually(lambda: value("up") == "1", seconds=20)
+        assert eventually(lambda: value("up") == "1")
         assert value("sum(rocmwatch_gpu_vram_total_bytes)") == str(8 * 192 * views.GIB)
         assert value("rocmwatch_sample_age_seconds%7Bsource='fragmentation'%7D") == "40"
     finally:

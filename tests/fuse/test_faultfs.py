@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from faultfs import FaultFS, Rules
+from watching import eventually, state_of
 
 pytestmark = pytest.mark.fuse
 
@@ -31,20 +32,6 @@ def tree(tmp_path: Path) -> Path:
     (folder / "class/card1").symlink_to("../devices/gpu")
     (folder / "class/absolute").symlink_to(folder / "devices/gpu")
     return folder
-
-
-def state(pid: int) -> str:
-    """The state letter of a process: R, S, D, Z ..."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def test_without_rules_everything_is_as_in_the_tree(tree: Path, mirror: Mirror) -> None:
@@ -150,9 +137,9 @@ def test_a_killed_reader_is_stuck_until_the_serving_process_dies(tree: Path, mir
     with subprocess.Popen([sys.executable, "-I", "-S", "-c", READ, path]) as reader:
         held = eventually(lambda: fs.held() == ["/devices/gpu/busy"])
         reader.kill()
-        stuck = eventually(lambda: state(reader.pid) == "D")
+        stuck = eventually(lambda: state_of(reader.pid) == "D")
         time.sleep(0.3)
-        later = state(reader.pid)
+        later = state_of(reader.pid)
         other = (fs.root / "devices/gpu/used").read_bytes()
         fs.kill()
 
