@@ -7,7 +7,7 @@ Moments are Unix seconds (`*_at`); everything here is swapped whole and never ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -111,6 +111,23 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSample:
+    """One reading of one partition, where the driver tells them apart (xcp_metrics, xcp_stats).
+
+    Attributes:
+        busy_ratio: The mean of its compute dies, 0 to 1.
+        sclk_hertz: The highest graphics clock of its dies.
+    """
+
+    busy_ratio: float | None = None
+    sclk_hertz: float | None = None
+
+
+def _no_partitions() -> Mapping[str, PartitionSample]:
+    return frozen({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSample:
     """One reading of one GPU.
 
@@ -120,6 +137,13 @@ class GpuSample:
         xcc_clocks_hertz: The graphics clock of each compute die that reports one, by its number.
         busy_ratio: By engine: `gfx`, `memory`.
         energy_joules: A counter since the driver was loaded.
+        throttle_ratio: By reason, the share of the time since the sample before in which the clocks were held down:
+            `prochot`, `power`, `socket_thermal`, `vr_thermal`, `hbm_thermal` (cards that accumulate residencies).
+        throttled: By reason, 1 while the clocks are held down at this moment, else 0: `power`, `current`, `thermal`,
+            `prochot` (cards that say so bit by bit).
+        xgmi_read_bytes: Counters by link.
+        xgmi_write_bytes: The same of what was written.
+        partitions: By partition.
     """
 
     vram_total_bytes: int | None = None
@@ -134,6 +158,117 @@ class GpuSample:
     busy_ratio: Mapping[str, float] = field(default_factory=_empty)
     power_watts: float | None = None
     energy_joules: float | None = None
+    throttle_ratio: Mapping[str, float] = field(default_factory=_empty)
+    throttled: Mapping[str, float] = field(default_factory=_empty)
+    xgmi_read_bytes: Mapping[str, float] = field(default_factory=_empty)
+    xgmi_write_bytes: Mapping[str, float] = field(default_factory=_empty)
+    partitions: Mapping[str, PartitionSample] = field(default_factory=_no_partitions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PcieLink:
+    """The link between the GPU and the host, read slowly while the GPU is awake.
+
+    Attributes:
+        width: Lanes in use; `max_width` what the card could use.
+        transfers_per_second: Speed of each lane, and `max_transfers_per_second` what the card could do.
+        replays: A counter of packets that had to be sent again.
+    """
+
+    width: int | None = None
+    max_width: int | None = None
+    transfers_per_second: float | None = None
+    max_transfers_per_second: float | None = None
+    replays: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressure:
+    """What processes were denied of a GPU's memory, over all processes that could be looked at.
+
+    Attributes:
+        evicted_bytes: Of buffers that belong into VRAM and lie in host memory now (fdinfo `amd-evicted-vram`); `None`
+            where no process says.
+        requested_bytes: What was asked to lie in VRAM (fdinfo `amd-requested-vram`).
+        evicted_seconds: A counter since the daemon started: for how long queues were stopped because memory had to be
+            moved (KFD `evicted_ms`), summed over processes, those that ended included.
+        page_faults: A counter, the same way (KFD `faults`).
+    """
+
+    evicted_bytes: int | None = None
+    requested_bytes: int | None = None
+    evicted_seconds: float | None = None
+    page_faults: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuEvents:
+    """What happened to a GPU since the daemon started. Counters.
+
+    Attributes:
+        states: How often it came into each state.
+        wedged: By the recovery method that the kernel announces (uevent `WEDGED=`): `none` after a reset that it did
+            by itself, `rebind`, `bus-reset`, `unknown` when somebody has to act.
+        partition_changes: How often its partition mode, or the number of its partitions, became another.
+    """
+
+    states: Mapping[GpuState, int] = field(default_factory=lambda: frozen({}))
+    wedged: Mapping[str, int] = field(default_factory=lambda: frozen({}))
+    partition_changes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What one process has of one place.
+
+    Attributes:
+        pci: The GPU.
+        partition: Its partition; `None` where the GPU has none, or it cannot be told.
+        kfd_bytes: VRAM that the compute driver charged to it.
+        fdinfo_bytes: VRAM that its DRM clients have mapped; never added to the other.
+        gtt_bytes: Host memory that its DRM clients have mapped.
+        evicted_bytes: See `Pressure`; so for the others.
+    """
+
+    pci: str
+    partition: str | None = None
+    kfd_bytes: int | None = None
+    fdinfo_bytes: int | None = None
+    gtt_bytes: int | None = None
+    evicted_bytes: int | None = None
+    requested_bytes: int | None = None
+    evicted_seconds: float | None = None
+    page_faults: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuProcess:
+    """A process that has something of a GPU: an entry in KFD, or a DRM client.
+
+    Attributes:
+        pid: As the host counts.
+        start_time: Clock ticks after boot: with the pid, its identity within a boot. `None` when there is no such
+            process (any more).
+        comm: Its name, as the kernel keeps it.
+    """
+
+    pid: int
+    start_time: int | None = None
+    comm: str | None = None
+    uses: tuple[Use, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CgroupVram:
+    """VRAM that the kernel charges to a control group (`dmem.current`).
+
+    Attributes:
+        cgroup: Its path below the cgroup root (`/system.slice/vllm.service`).
+    """
+
+    cgroup: str
+    pci: str
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +329,8 @@ class GpuReading:
         sampled_at: When its memory was last read, Unix seconds; `None` before the first time.
         sensors_at: The same for its sensors.
         fragmentation_at: The same for its table of free blocks.
+        ras_errors: By (block, severity): errors that the hardware counted, `correctable`, `uncorrectable`, `deferred`.
+        ras_at: When those were last read.
     """
 
     gpu: Gpu
@@ -206,11 +343,16 @@ class GpuReading:
     sampled_at: float | None = None
     sensors_at: float | None = None
     fragmentation_at: float | None = None
+    pcie: PcieLink = field(default_factory=PcieLink)
+    ras_errors: Mapping[tuple[str, str], int] = field(default_factory=lambda: frozen({}))
+    ras_at: float | None = None
+    pressure: Pressure = field(default_factory=Pressure)
+    events: GpuEvents = field(default_factory=GpuEvents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
-    """How one kind of sampling is doing: `memory`, `sensors`, `fragmentation` or `topology`.
+    """How one kind of sampling is doing: `memory`, `sensors`, `fragmentation`, `ras`, `topology`, `processes`.
 
     Attributes:
         last_success_at: When it last succeeded for every GPU that it was asked for, Unix seconds.
@@ -247,6 +389,8 @@ class Snapshot:
         listed: Whether it is known which GPUs there are: if not, that there is none in `gpus` says nothing.
         sources: By the name of the source.
         notes: One line each about what cannot be read and which metrics go without (no debugfs, say).
+        processes: Who has something of the GPUs; `None` when that is not known.
+        cgroups: VRAM by control group; empty where the kernel does not count it.
     """
 
     sequence: int
@@ -257,6 +401,25 @@ class Snapshot:
     readers: ReaderStatus = field(default_factory=ReaderStatus)
     driver_version: str | None = None
     notes: tuple[str, ...] = ()
+    processes: tuple[GpuProcess, ...] | None = None
+    cgroups: tuple[CgroupVram, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """One value of one GPU over the last hour.
+
+    Attributes:
+        step_seconds: From point to point.
+        ended_at: When the last point was taken, Unix seconds.
+        points: Oldest first; `None` where there was no value.
+        slope_per_second: How the value grows, by the points of the last ten minutes; `None` with too few of them.
+    """
+
+    step_seconds: float
+    ended_at: float
+    points: Sequence[float | None]
+    slope_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +429,7 @@ class View:
     Attributes:
         config_loaded_at: When the configuration in force was read, Unix seconds.
         config_last_reload_successful: False after a reload that was refused; the last good configuration goes on.
+        trends: By PCI address and name (`judge/trends.py` has the names).
     """
 
     snapshot: Snapshot
@@ -275,3 +439,4 @@ class View:
     root: str
     config_loaded_at: float
     config_last_reload_successful: bool = True
+    trends: Mapping[str, Mapping[str, Trend]] = field(default_factory=lambda: frozen({}))
