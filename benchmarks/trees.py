@@ -161,6 +161,7 @@ class Eye:
 
     def __exit__(self, *_: object) -> None:
         self._crew.close()
+        self.launcher.close()
 
     def view(self) -> View:
         """The picture after one more tick."""

@@ -95,3 +95,4 @@ class Studio:
     def close(self) -> None:
         """Ends the readers and the launcher; one that hangs is not waited for."""
         self._crew.close()
+        self.launcher.close()

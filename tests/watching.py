@@ -88,6 +88,7 @@ class Watcher:
 
     def close(self) -> None:
         self.crew.close()
+        self.launcher.close()
 
 
 def of(snapshot: Snapshot, pci: str) -> GpuReading:

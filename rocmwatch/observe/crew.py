@@ -14,7 +14,6 @@ from rocmwatch.observe.link import NO_ANSWER, Frames, LauncherLink, ReaderFailed
 from rocmwatch.observe.stall import PATIENCE, Patience, Stall
 from rocmwatch.observe.wire import Order
 
-ROLE = "sensors"
 Orders = tuple[Order, ...]
 
 
@@ -26,9 +25,22 @@ class Crew:
     """
 
     def __init__(
-        self, launcher: LauncherLink, left_overs: LeftOvers | None = None, patience: Patience = PATIENCE
+        self,
+        launcher: LauncherLink,
+        left_overs: LeftOvers | None = None,
+        patience: Patience = PATIENCE,
+        role: str = "sensors",
     ) -> None:
+        """A crew without a reader; the first request starts one.
+
+        Args:
+            launcher: Forks the readers; other crews may use it as well.
+            left_overs: Hanging readers of earlier starts, which count as ours.
+            patience: How long what is waited for.
+            role: What its readers can do, a name of `reader.ROLES`.
+        """
         self._launcher = launcher
+        self._role = role
         self._patience = patience
         self._reader: ReaderLink | None = None
         self.trouble = ""
@@ -151,11 +163,10 @@ class Crew:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
-        self._launcher.close()
 
     def _bury(self) -> None:
-        for pid in self._launcher.dead():
-            self._given_up.pop(pid, None)
+        for pid in self._launcher.dead(self._given_up):
+            del self._given_up[pid]
         self._survivors = len(self._given_up)
         self._left_overs.look_again()
 
@@ -174,7 +185,7 @@ class Crew:
         if self.is_full:
             return None
         try:
-            reader = self._launcher.fork(ROLE)
+            reader = self._launcher.fork(self._role)
         except ReaderFailed as error:
             self.trouble = str(error)
             return None
@@ -196,6 +207,6 @@ class Crew:
 
     def _part_with(self, reader: ReaderLink, subject: str, *, died: bool) -> None:
         self._let_go(reader)
-        self._launcher.kill(reader.pid)  # a dead one is only reaped by this
+        self._launcher.kill(reader.pid, awaited=not died)  # a dead one is only reaped by this
         if not died:
             self._given_up[reader.pid] = subject

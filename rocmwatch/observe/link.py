@@ -127,7 +127,8 @@ class LauncherLink:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._dead: set[int] = set()
+        self._awaited: set[int] = set()  # killed readers whose end is of interest
+        self._dead: set[int] = set()  # those of them that are gone
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -179,19 +180,22 @@ class LauncherLink:
             ours.pop_all()
         return reader
 
-    def kill(self, pid: int) -> None:
-        """Has a reader killed; `dead()` tells when it is gone."""
+    def kill(self, pid: int, *, awaited: bool) -> None:
+        """Has a reader killed. When its end is awaited, `dead` tells of it."""
+        if awaited:
+            self._awaited.add(pid)
         self._send(f"kill {pid}", [])
 
-    def dead(self) -> frozenset[int]:
-        """The killed readers that are gone, each named once.
+    def dead(self, killed: Collection[int]) -> frozenset[int]:
+        """Which of these killed readers are gone; each is named once.
 
         Raises:
             LauncherLost: When the launcher is gone.
         """
         while self._poll.poll(0):
             self._receive()
-        dead, self._dead = frozenset(self._dead), set()
+        dead = self._dead.intersection(killed)
+        self._dead -= dead
         return dead
 
     def close(self) -> None:
@@ -234,6 +238,7 @@ class LauncherLink:
         if not data:
             raise LauncherLost("the launcher ended: only a new start brings its capabilities back")
         verb, _, number = data.decode().partition(" ")
-        if verb == "dead":
+        if verb == "dead" and int(number) in self._awaited:
+            self._awaited.discard(int(number))
             self._dead.add(int(number))
         return verb, int(number)
