@@ -88,7 +88,7 @@ class Daemon:
         log.configure(config.log.level, config.log.format)
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the launcher, which must not inherit this, is running
         self._config, self._config_loaded_at = config, self._clock.unix()
-        self._studio.sampler.pace = pace_of(config)
+        self._set_pace(config)
         self._exporter = config.exporter
         listen = config.exporter.listen
         reload = self.reload if config.exporter.reload else None
@@ -152,7 +152,7 @@ class Daemon:
 
     def _put_in_force(self, config: Config) -> None:
         before, self._config, self._config_loaded_at = self._config, config, self._clock.unix()
-        self._studio.sampler.pace = pace_of(config)
+        self._set_pace(config)
         if config.sampling.interval_seconds != before.sampling.interval_seconds:  # else many reloads starve the ticks
             self._reschedule(_TICK)
         log.configure(config.log.level, config.log.format)
@@ -160,6 +160,12 @@ class Daemon:
         for key in ("listen", "reload"):
             if getattr(config.exporter, key) != getattr(self._exporter, key):
                 self._log.warning("config.needs_restart", key=f"exporter.{key}")
+
+    def _set_pace(self, config: Config) -> None:
+        self._studio.sampler.pace = pace_of(config)
+        if self._studio.census is not None:
+            self._studio.census.seconds = config.sampling.processes_seconds
+            self._studio.census.deadline_seconds = config.sampling.deadline_seconds
 
     # Jobs
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import platform
+from collections import Counter
 from dataclasses import replace
 from importlib.metadata import version
 
 from rocmwatch.judge.memory import fragmentation
-from rocmwatch.model import Snapshot, View
+from rocmwatch.model import ReaderStatus, Snapshot, View, frozen
+from rocmwatch.observe.census import Census, Findings
 from rocmwatch.observe.clock import Clock, SystemClock
 from rocmwatch.observe.crew import Crew
 from rocmwatch.observe.leftovers import LeftOvers, own_service
@@ -19,6 +21,10 @@ from rocmwatch.observe.link import LauncherLink
 from rocmwatch.observe.ordinals import Ordinals, boot_id
 from rocmwatch.observe.privilege import SAMPLING, allow_only, drop_all
 from rocmwatch.observe.sampler import Sampler
+from rocmwatch.observe.stall import Patience
+from rocmwatch.observe.uevents import Uevents
+
+_PROCESSES_PATIENCE = Patience(most_readers=8)  # of the TasksMax of the unit, which the sensors' readers share
 
 
 def judged(snapshot: Snapshot) -> Snapshot:
@@ -29,6 +35,31 @@ def judged(snapshot: Snapshot) -> Snapshot:
             replace(reading, fragmentation=fragmentation(reading.free_blocks)) if reading.free_blocks else reading
             for reading in snapshot.gpus
         ),
+    )
+
+
+def counted(snapshot: Snapshot, findings: Findings) -> Snapshot:
+    """The snapshot with what the processes have of the GPUs."""
+    readers = snapshot.readers
+    faults = Counter(readers.fault_counts) + Counter(findings.readers.fault_counts)
+    sources = {"processes": findings.source} if findings.source else {}
+    return replace(
+        snapshot,
+        gpus=tuple(
+            replace(reading, pressure=findings.pressures[reading.gpu.pci])
+            if reading.gpu.pci in findings.pressures
+            else reading
+            for reading in snapshot.gpus
+        ),
+        sources=frozen({**snapshot.sources, **sources}),
+        readers=ReaderStatus(
+            restarts=readers.restarts + findings.readers.restarts,
+            abandoned=readers.abandoned + findings.readers.abandoned,
+            fault_counts=frozen(faults),
+        ),
+        notes=(*snapshot.notes, *findings.notes),
+        processes=findings.processes,
+        cgroups=findings.cgroups,
     )
 
 
@@ -52,18 +83,22 @@ class Studio:
 
     Attributes:
         sampler: Its `pace` may be set at any time.
+        census: So may its `seconds` and its `deadline_seconds`; `None` where nobody asks who has what.
         launcher: Ending it ends every reader, from whatever thread.
         root: Prefix of /sys and /proc.
         clock: What moments are taken from.
     """
 
-    def __init__(self, root: str, *, runtime_folder: str | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self, root: str, *, runtime_folder: str | None = None, clock: Clock | None = None, with_processes: bool = False
+    ) -> None:
         """Starts the launcher and then gives every capability away, so it has to come before any thread.
 
         Args:
             root: Prefix of /sys and /proc; empty for the real ones.
             runtime_folder: Where the GPUs' numbers are kept for the boot.
             clock: The system's, unless said otherwise.
+            with_processes: Whether to look at who has something of the GPUs, and to listen for those that hang.
         """
         self.clock = clock or SystemClock()
         self.root = root
@@ -75,6 +110,9 @@ class Studio:
         self._crew = Crew(self.launcher, LeftOvers(own_service(os.environ), (os.getpid(), self.launcher.pid)))
         path = os.path.join(runtime_folder, "gpus.json") if runtime_folder else None
         self.sampler = Sampler(self._crew, self.clock, Ordinals(path, boot_id(root)))
+        self._process_crew = Crew(self.launcher, patience=_PROCESSES_PATIENCE, role="processes")
+        self.census = Census(self._process_crew, self.clock) if with_processes else None
+        self._uevents = Uevents() if with_processes and not root else None
 
     def take(self, *, config_loaded_at: float, config_last_reload_successful: bool = True) -> View:
         """One picture.
@@ -83,7 +121,7 @@ class Studio:
             LauncherLost: When the launcher is gone.
         """
         return View(
-            snapshot=judged(self.sampler.tick()),
+            snapshot=self._snapshot(),
             version=self._version,
             started_at=self._started_at,
             hostname=platform.node(),
@@ -92,7 +130,22 @@ class Studio:
             config_last_reload_successful=config_last_reload_successful,
         )
 
+    def _snapshot(self) -> Snapshot:
+        for card, method in self._uevents.wedged() if self._uevents else ():
+            pci = self.sampler.pci_of_card(card)
+            if pci is not None:
+                self.sampler.note_wedged(pci, method)
+        snapshot = judged(self.sampler.tick())
+        if self._uevents is not None and self._uevents.note:
+            snapshot = replace(snapshot, notes=(*snapshot.notes, self._uevents.note))
+        if self.census is None:
+            return snapshot
+        return counted(snapshot, self.census.tick([reading.gpu for reading in snapshot.gpus]))
+
     def close(self) -> None:
         """Ends the readers and the launcher; one that hangs is not waited for."""
+        if self._uevents is not None:
+            self._uevents.close()
+        self._process_crew.close()
         self._crew.close()
         self.launcher.close()

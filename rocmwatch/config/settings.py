@@ -76,6 +76,18 @@ class Sampling(Section):
         ),
         json_schema_extra={"default": "1min"},
     )
+    processes_seconds: Annotated[
+        float,
+        Duration("2s", "1h", "each look goes through the open files of every process that uses a GPU"),
+    ] = Field(
+        default_factory=lambda values: max(10.0, values.get("interval_seconds", 0.0)),
+        alias="processes",
+        description=(
+            "How often it is looked at who has something of the GPUs. At least 2s, and not below interval. "
+            "Default: 10s, or the interval if that is longer."
+        ),
+        json_schema_extra={"default": "10s"},
+    )
     deadline_seconds: Annotated[
         float,
         Duration("50ms", "10s", "a sound GPU can be that slow when it is busy"),
@@ -94,7 +106,11 @@ class Sampling(Section):
         interval = format_duration(self.interval_seconds)
         problems = [
             (key, "interval", f"{format_duration(seconds)} is below sampling.interval, {interval}, which sets the pace")
-            for key, seconds in (("sensors", self.sensors_seconds), ("fragmentation", self.fragmentation_seconds))
+            for key, seconds in (
+                ("sensors", self.sensors_seconds),
+                ("fragmentation", self.fragmentation_seconds),
+                ("processes", self.processes_seconds),
+            )
             if seconds < self.interval_seconds
         ]
         if self.deadline_seconds > self.interval_seconds:

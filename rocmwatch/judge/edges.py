@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rocmwatch.model import Fault, GpuReading, GpuState, Snapshot
 
 _REFUSED = frozenset({"EPERM", "EBUSY"})  # what a reset is: one line tells it, not one a sensor
+RECOVERED = "none"  # what the kernel announces after a reset that went well
 _Faults = Mapping[str, Sequence[Fault]]
 _QUIET = frozenset({GpuState.ACTIVE, GpuState.SUSPENDED})
 
@@ -84,6 +85,9 @@ def _gpu_edges(old: GpuReading | None, new: GpuReading) -> Iterator[Edge]:
     if old is not None and _mode(old) != _mode(new):
         facts = {"compute_partition": new.gpu.compute_partition, "memory_partition": new.gpu.memory_partition}
         yield Edge("info", "gpu.partitions_changed", who | facts | {"partitions": len(new.gpu.partitions)})
+    for method, count in new.events.wedged.items():
+        if count != (old.events.wedged.get(method, 0) if old else 0):
+            yield Edge("info" if method == RECOVERED else "warning", "gpu.wedged", who | {"recovery": method})
     yield from _fault_edges(who, _by_errno(old), _by_errno(new))
 
 

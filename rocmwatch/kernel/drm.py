@@ -34,6 +34,12 @@ def minor_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def parse_address(raw: bytes) -> str | None:
+    """A PCI address in lower case; `None` for anything else."""
+    address = raw.strip().decode("ascii", "backslashreplace").lower()
+    return address if _PCI.fullmatch(address) else None
+
+
 def parse_uevent(raw: bytes) -> dict[str, str]:
     """A device's `uevent` file; lines without an equals sign are left out."""
     text = raw.strip(b"\0").decode("ascii", "backslashreplace")

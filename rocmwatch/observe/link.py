@@ -194,7 +194,7 @@ class LauncherLink:
         """
         while self._poll.poll(0):
             self._receive()
-        dead = self._dead.intersection(killed)
+        dead = frozenset(self._dead.intersection(killed))
         self._dead -= dead
         return dead
 

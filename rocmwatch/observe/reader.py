@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
+from rocmwatch.observe.processes import ProcessReader
 from rocmwatch.observe.sensors import SensorReader
 from rocmwatch.observe.wire import TOKEN, Mailbox, Order, unpack_request
 
@@ -21,7 +22,7 @@ class Role(Protocol):
         """Reads one subject."""
 
 
-ROLES: dict[str, Callable[[str], Role]] = {"sensors": SensorReader}
+ROLES: dict[str, Callable[[str], Role]] = {"sensors": SensorReader, "processes": ProcessReader}
 
 
 def serve_requests(role: Role, requests: int, token: int, mailbox_descriptor: int) -> None:
