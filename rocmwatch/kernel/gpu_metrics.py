@@ -56,6 +56,8 @@ _HEADER = Struct("<HBB")
 _COUNT = Struct("<i")
 _WORD = Struct("<Q")
 _MISSING_U16 = 0xFFFF
+_MISSING_U64 = (1 << 64) - 1
+DIES_OF_A_PARTITION = 8  # places for them in each partition's struct
 
 
 class Metrics(NamedTuple):
@@ -80,6 +82,11 @@ class MetricsReading(NamedTuple):
         clock_sclk: Hertz; the highest of the dies.
         clock_mclk: Hertz.
         xcc_clocks: The graphics clock of each compute die; empty where the revision knows only one clock.
+        accumulated: Accumulators, as they are in the file and in the order of `throttle.ACCUMULATED`: what they mean is
+            told from two readings. Empty where the revision has none.
+        accumulator_bits: Their width; 0 without any.
+        throttle_status: What `throttle.throttled_now` understands.
+        links: For each of `xgmi.FIELDS` the numbers of all links, as they are in the file.
     """
 
     temperature_edge: float | None
@@ -92,6 +99,10 @@ class MetricsReading(NamedTuple):
     clock_sclk: float | None
     clock_mclk: float | None
     xcc_clocks: tuple[float | None, ...]
+    accumulated: tuple[int, ...] = ()
+    accumulator_bits: int = 0
+    throttle_status: int | None = None
+    links: tuple[tuple[int, ...], ...] = ()
 
 
 def is_apu(format_revision: int) -> bool:
@@ -106,8 +117,8 @@ def parse_gpu_metrics(raw: bytes) -> Metrics:
         ParseError: `ENODATA` for an empty file, `EBADMSG` for a revision that is not known, or for fewer bytes than the
             header or the revision say.
     """
-    size, revision = _header(raw, SIZES)
-    layout = _walk(raw, size).layout if revision == ATTRIBUTE_REVISION else LAYOUTS[revision]
+    size, revision = header_of(raw, SIZES)
+    layout = walk(raw, size).layout if revision == ATTRIBUTE_REVISION else LAYOUTS[revision]
     return Metrics(*revision, _values(raw, layout))
 
 
@@ -117,9 +128,15 @@ def parse_xcp_metrics(raw: bytes) -> Metrics:
     Raises:
         ParseError: As `parse_gpu_metrics` does.
     """
-    size, revision = _header(raw, XCP_SIZES)
-    layout = _walk(raw, size).layout if revision == XCP_ATTRIBUTE_REVISION else XCP_LAYOUTS[revision]
+    size, revision = header_of(raw, XCP_SIZES)
+    layout = walk(raw, size).layout if revision == XCP_ATTRIBUTE_REVISION else XCP_LAYOUTS[revision]
     return Metrics(*revision, _values(raw, layout))
+
+
+def mean_busy(percents: Iterable[int]) -> float | None:
+    """The mean of what can be true, as a ratio."""
+    known = [percent for percent in percents if 0 <= percent <= 100]
+    return sum(known) / len(known) / 100 if known else None
 
 
 class Decoder:
@@ -157,29 +174,54 @@ class Decoder:
         for at, second in plan.seconds:
             if values[at] is None and numbers[second] <= CLOCK_HIGH:
                 values[at] = numbers[second] * CLOCK_SCALE
-        if plan.dies is None:
-            return MetricsReading._make((*values, ()))
-        clocks = tuple([number * CLOCK_SCALE if 0 <= number <= CLOCK_HIGH else None for number in numbers[plan.dies]])
-        values[SCLK_AT] = max([clock for clock in clocks if clock is not None], default=None)
-        return MetricsReading._make((*values, clocks))
+        clocks: tuple[float | None, ...] = ()
+        if plan.dies is not None:
+            clocks = tuple([n * CLOCK_SCALE if 0 <= n <= CLOCK_HIGH else None for n in numbers[plan.dies]])
+            values[SCLK_AT] = max([clock for clock in clocks if clock is not None], default=None)
+        status = None if plan.throttled is None else numbers[plan.throttled]
+        return MetricsReading._make(
+            (
+                *values,
+                clocks,
+                plan.accumulated(numbers),
+                plan.accumulator_bits,
+                status if status != _MISSING_U64 else None,
+                tuple([numbers[link] for link in plan.links]),
+            )
+        )
+
+    def busy(self, raw: bytes, number: int, dies: slice) -> float | None:
+        """How busy one partition is, 0 to 1: the mean of its compute dies; `None` where the file does not say.
+
+        Args:
+            raw: The bytes that were decoded last.
+            number: The partition's number.
+            dies: Its dies, among all of the card.
+        """
+        plan = self._plan
+        if plan.busy is None:
+            return None
+        if plan.busy_by_partition:
+            dies = slice(DIES_OF_A_PARTITION * number, DIES_OF_A_PARTITION * (number + 1))
+        return mean_busy(plan.busy(raw)[dies])
 
     def _understand(self, raw: bytes) -> Plan:
         self._plan = _NOTHING
-        size, revision = _header(raw, SIZES)
+        size, revision = header_of(raw, SIZES)
         if revision == ATTRIBUTE_REVISION:
-            walk = _walk(raw, size)
+            found = walk(raw, size)
             trusted = [
                 field
-                for field, unit in zip(walk.layout, walk.units, strict=True)
+                for field, unit in zip(found.layout, found.units, strict=True)
                 if ATTRIBUTE_UNITS.get(field.name) == unit
             ]
-            self._plan = make_plan(revision, trusted, raw, size, walk.words)
+            self._plan = make_plan(revision, trusted, raw, size, found.words)
         else:
             self._plan = make_plan(revision, LAYOUTS[revision], raw, size)
         return self._plan
 
 
-class _Walk(NamedTuple):
+class Walk(NamedTuple):
     """What a file of attributes is made of.
 
     Attributes:
@@ -193,7 +235,7 @@ class _Walk(NamedTuple):
     words: tuple[tuple[int, str], ...]
 
 
-def _header(raw: bytes, sizes: Mapping[tuple[int, int], int]) -> tuple[int, tuple[int, int]]:
+def header_of(raw: bytes, sizes: Mapping[tuple[int, int], int]) -> tuple[int, tuple[int, int]]:
     """(structure_size, (format, content)) of a file that has what they promise."""
     if len(raw) < HEADER_BYTES:
         raise ParseError("EBADMSG" if raw else "ENODATA", f"{len(raw)} bytes are no metrics")
@@ -206,7 +248,7 @@ def _header(raw: bytes, sizes: Mapping[tuple[int, int], int]) -> tuple[int, tupl
     return size, (form, content)
 
 
-def _walk(raw: bytes, size: int) -> _Walk:
+def walk(raw: bytes, size: int) -> Walk:
     """Goes from attribute to attribute: an encoding word says unit, type, number and count, and values follow it."""
     (count,) = _COUNT.unpack_from(raw, HEADER_BYTES)
     if count < 0:
@@ -231,7 +273,7 @@ def _walk(raw: bytes, size: int) -> _Walk:
         offset += WIDTHS[ATTRIBUTE_TYPES[kind]] * values
         if offset > size:
             raise ParseError("EBADMSG", f"metrics attribute {number} goes beyond the end")
-    return _Walk(tuple(layout.values()), tuple(units.values()), tuple(words))
+    return Walk(tuple(layout.values()), tuple(units.values()), tuple(words))
 
 
 def _values(raw: bytes, layout: Iterable[LayoutField]) -> dict[str, Value]:

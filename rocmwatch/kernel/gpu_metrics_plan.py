@@ -12,7 +12,8 @@ from operator import itemgetter
 from struct import Struct
 from typing import NamedTuple
 
-from rocmwatch.kernel.gpu_metrics_layouts import CELSIUS, MEGAHERTZ, NONE, PERCENT, WATTS, WIDTHS, LayoutField
+from rocmwatch.kernel import throttle, xgmi
+from rocmwatch.kernel.gpu_metrics_layouts import ATTRIBUTE_TABLE, WIDTHS, LayoutField
 
 READING = (  # the order of a plan's numbers; the clocks of the dies come after them
     "temperature_edge",
@@ -49,8 +50,12 @@ _MHZ = Unit(1e6, 0, 10_000)
 _ENERGY = Unit(2.0**-16, 1, (1 << 64) - 1)
 _NEVER = Unit(0.0, 1, 0)
 
+_BITS = {"I": 32, "Q": 64}
+
 DIES = "current_gfxclk"
 HBM = "temperature_hbm"
+THROTTLED = "indep_throttle_status"
+BUSY = "gfx_busy_inst"
 CLOCK_SCALE = _MHZ.scale
 CLOCK_HIGH = _MHZ.high
 
@@ -112,8 +117,7 @@ SOURCES: dict[tuple[int, int], Sources] = {
     (2, 4): _APU_2,
     (3, 0): _APU_3,
 }
-_UNIT_NUMBERS = {_C: CELSIUS, _W: WATTS, _PERCENT: PERCENT, _MHZ: MEGAHERTZ, _ENERGY: NONE}
-ATTRIBUTE_UNITS = {name: _UNIT_NUMBERS[unit] for _, name, unit in _MI300} | {DIES: MEGAHERTZ}
+ATTRIBUTE_UNITS = {attribute.name: attribute.unit for attribute in ATTRIBUTE_TABLE}
 """The unit that an attribute of 1.9 has to announce. One that announces another has been renumbered: it is not used."""
 
 
@@ -129,6 +133,13 @@ class Plan(NamedTuple):
         seconds: (place in the reading, number to take when the first choice was not available), both with one unit.
         dies: Which numbers are the clocks of the dies, for revisions that have several.
         hbm: Which numbers tell, by not being all ones, that the energy's unit is known.
+        accumulated: Puts the accumulators into the order of `throttle.ACCUMULATED`; yields nothing where a revision
+            has none, and so for the others that may be missing.
+        accumulator_bits: Their width.
+        throttled: Which number has a bit for each reason to hold the clocks down.
+        links: Which numbers are those of `xgmi.FIELDS`, each for all links.
+        busy: Yields how busy each compute die is, percent. For partitioned cards only: nobody else asks.
+        busy_by_partition: Whether they come by partition, eight for each, or else by die.
         words: Yields what describes the layout in a file that describes itself (1.9), and `expected` what it was.
     """
 
@@ -140,6 +151,12 @@ class Plan(NamedTuple):
     seconds: tuple[tuple[int, int], ...]
     dies: slice | None
     hbm: slice | None
+    accumulated: Callable[[tuple[int, ...]], tuple[int, ...]]
+    accumulator_bits: int
+    throttled: int | None
+    links: tuple[slice, ...]
+    busy: Callable[[bytes], tuple[int, ...]] | None
+    busy_by_partition: bool
     words: Callable[[bytes], tuple[int, ...]] | None
     expected: tuple[int, ...]
 
@@ -161,7 +178,7 @@ def make_plan(
         words: Offset and type of what describes the layout within the file, where anything does.
     """
     sources = SOURCES[revision]
-    names = {name for _, name, _ in sources} | {DIES, HBM}
+    names = {name for _, name, _ in sources} | {DIES, HBM, THROTTLED, *throttle.ACCUMULATED, *xgmi.FIELDS}
     needed = sorted({field.name: field for field in layout if field.name in names}.values(), key=_offset)
     starts: dict[str, slice] = {}
     parts = [(0, "B")]  # a byte of the header: the number to pick for what there is none of
@@ -184,6 +201,9 @@ def make_plan(
         picks[at] = starts[name].start
         units[at] = unit._replace(high=min(unit.high, _greatest(formats[name])))
     read_words = skipping(words).unpack_from if words else None
+    accumulators = {formats.get(name) for name in throttle.ACCUMULATED}
+    bits = _BITS.get(accumulators.pop() or "", 0) if len(accumulators) == 1 else 0
+    busy = [field for field in layout if field.name == BUSY or field.name.endswith(f".{BUSY}")]
     return Plan(
         header=raw[:4],
         least=size,
@@ -193,9 +213,27 @@ def make_plan(
         seconds=tuple(seconds),
         dies=starts.get(DIES) if sources is _MI300 else None,
         hbm=starts.get(HBM) if sources is _RADEON else None,
+        accumulated=itemgetter(*(starts[name].start for name in throttle.ACCUMULATED)) if bits else _nothing,
+        accumulator_bits=bits,
+        throttled=starts[THROTTLED].start if formats.get(THROTTLED) == "Q" else None,
+        links=_links(starts, formats),
+        busy=skipping((field.offset, f"{field.count}{field.fmt}") for field in busy).unpack_from if busy else None,
+        busy_by_partition=len(busy) > 1,
         words=read_words,
         expected=read_words(raw) if read_words else (),
     )
+
+
+def _nothing(_numbers: tuple[int, ...]) -> tuple[int, ...]:
+    return ()
+
+
+def _links(starts: dict[str, slice], formats: dict[str, str]) -> tuple[slice, ...]:
+    """Where the counters of the links are, and their states where the revision has them."""
+    read, written, status = (starts.get(name) for name in xgmi.FIELDS)
+    if read is None or written is None or {formats[name] for name in xgmi.FIELDS[:2]} != {"Q"}:
+        return ()
+    return (read, written, status or slice(0, 0))
 
 
 def skipping(parts: Iterable[tuple[int, str]]) -> Struct:

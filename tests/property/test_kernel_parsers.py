@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from kernel_bytes import SIZES, attribute, attributes, metrics
 
 from rocmwatch.errors import ParseError
-from rocmwatch.kernel import drm, hwmon, kfd, number, partition, runtime_pm
+from rocmwatch.kernel import drm, hwmon, kfd, number, partition, pcie, ras, runtime_pm
 from rocmwatch.kernel.buddy import parse_buddy
 from rocmwatch.kernel.dpm import current_hertz, highest_hertz, parse_dpm
 from rocmwatch.kernel.gpu_metrics import Decoder, parse_gpu_metrics, parse_xcp_metrics
 from rocmwatch.kernel.gpu_metrics_layouts import ATTRIBUTE_TABLE, ATTRIBUTE_TYPES, LAYOUTS, WIDTHS
+from rocmwatch.kernel.throttle import ThrottleMeter, throttled_now
+from rocmwatch.kernel.xcp_metrics import PartitionDecoder
 
 ERRNOS = {"ENODATA", "EBADMSG", "ERANGE"}
 
@@ -51,6 +53,11 @@ PARSERS = {
     "gpu_metrics": parse_gpu_metrics,
     "xcp_metrics": parse_xcp_metrics,
     "decoder": lambda raw: Decoder().decode(raw),
+    "partition_decoder": lambda raw: PartitionDecoder().decode(raw),
+    "error_counts": ras.parse_error_counts,
+    "link_speed": pcie.parse_link_speed,
+    "link_width": pcie.parse_link_width,
+    "replays": pcie.parse_replays,
 }
 EXAMPLES = {
     "number": [b"206141652992\n", b"-273150\n", b"\n"],
@@ -73,6 +80,10 @@ EXAMPLES = {
     "xcp_metrics": [metrics((1, 0), size=488), attributes(attribute(37, 1, 2, "H", 1300), revision=(1, 1))],
 }
 EXAMPLES["decoder"] = EXAMPLES["gpu_metrics"]
+EXAMPLES["partition_decoder"] = EXAMPLES["xcp_metrics"]
+EXAMPLES["error_counts"] = [b"ue: 0\nce: 12\nde: 3\n", b"Query currently inaccessible\n"]
+EXAMPLES["link_speed"] = [b"16.0 GT/s PCIe\n", b"Unknown\n"]
+EXAMPLES["link_width"] = EXAMPLES["replays"] = [b"16\n"]
 
 
 @st.composite
@@ -164,6 +175,48 @@ def test_an_accepted_number_is_written_in_the_bytes(raw):
 def test_a_text_is_one_printable_line(raw):
     text = number.parse_text(raw)
     assert text is None or (text and "\n" not in text and all(one.isprintable() or one == "\ufffd" for one in text))
+
+
+# Errors, and what holds clocks down
+
+
+@given(ue=st.integers(0, 1 << 48), ce=st.integers(0, 1 << 48), de=st.none() | st.integers(0, 1 << 48))
+def test_counts_of_errors_come_back_as_they_were_written(ue, ce, de):
+    raw = f"ue: {ue}\nce: {ce}\n".encode() + (b"" if de is None else b"de: %d\n" % de)
+    assert (ue, ce, de) == ras.parse_error_counts(raw)
+
+
+@given(status=st.integers(0, (1 << 64) - 1))
+def test_what_holds_now_is_yes_or_no_for_each_reason(status):
+    now = throttled_now(status)
+    assert ({"power", "current", "thermal", "prochot"}, True) == (now.keys(), set(now.values()) <= {0, 1})
+    assert any(now.values()) == bool(status & (1 << 48) - 1)
+
+
+@given(data=st.data(), bits=st.sampled_from([32, 64]))
+def test_a_share_of_time_is_never_outside_0_and_1(data, bits):
+    number = st.integers(0, (1 << bits) - 1) | st.integers(0, 1000)
+    readings = st.lists(st.just(()) | st.tuples(*[number] * 6), max_size=6)
+    meter = ThrottleMeter()
+    for index, reading in enumerate(data.draw(readings)):
+        shares = meter.update(bits, reading)
+        assert not (shares and index == 0)
+        assert all(0 <= share <= 1 for share in shares.values())
+
+
+@given(
+    start=st.integers(0, (1 << 32) - 2),
+    rounds=st.integers(1, (1 << 31) - 1),
+    held=st.lists(st.floats(0, 1), min_size=5, max_size=5),
+)
+def test_a_share_of_time_is_right_across_a_wrap(start, rounds, held):
+    wrap = 1 << 32
+    grown = [int(share * rounds) for share in held]
+    before, after = (start, *[start] * 5), ((start + rounds) % wrap, *[(start + part) % wrap for part in grown])
+    assume(wrap - 1 not in (*before, *after))
+    meter = ThrottleMeter()
+    meter.update(32, before)
+    assert [part / rounds for part in grown] == list(meter.update(32, after).values())
 
 
 # Clock levels

@@ -8,7 +8,8 @@ from rocmwatch.kernel.gpu_metrics import Decoder, MetricsReading, is_apu, parse_
 from rocmwatch.kernel.gpu_metrics_plan import READING
 
 NONE, MHZ, CELSIUS, WATTS, PERCENT = 0, 1, 2, 3, 10  # units of 1.9's encoding words
-U16, U64 = (2, "H"), (6, "Q")  # types of them
+U16, U32, U64 = (2, "H"), (4, "I"), (6, "Q")  # types of them
+TAKEN = 10  # what is a value at once; the counters come after it
 
 RADEON = [
     (4, "H", 51),
@@ -67,7 +68,7 @@ def errno_of(parse, raw):
 
 
 def test_the_order_of_a_plan_is_the_reading_s():
-    assert MetricsReading._fields[: len(READING)] == READING
+    assert (*READING, "xcc_clocks") == MetricsReading._fields[:TAKEN]
 
 
 @pytest.mark.parametrize("revision", [(1, 1), (1, 2), (1, 3)])
@@ -103,11 +104,11 @@ def test_an_mi300_has_a_clock_for_each_die_and_no_edge(revision):
     expected = MetricsReading(
         None, 71.0, 64.0, 690.0, 16384.0, 0.99, 0.45, 2.1e9, 1.3e9, (2.0e9, 2.1e9, None, None, None, None, None, None)
     )
-    assert expected == Decoder().decode(mi300(revision))
+    assert expected[:TAKEN] == Decoder().decode(mi300(revision))[:TAKEN]
 
 
 def test_a_file_that_describes_itself_reads_the_same():
-    assert Decoder().decode(mi300((1, 5))) == Decoder().decode(mi350())
+    assert Decoder().decode(mi300((1, 5)))[:TAKEN] == Decoder().decode(mi350())[:TAKEN]
 
 
 @pytest.mark.parametrize("revision", [(2, 0), (2, 1), (2, 2), (2, 3), (2, 4)])
@@ -116,7 +117,7 @@ def test_an_apu_counts_in_hundredths(revision):
     reading = Decoder().decode(apu(revision, [(current, "H", 2200), (current + 4, "H", 1600)]))
     assert (pytest.approx(45.12), None, None) == reading[:3]
     assert (pytest.approx(17.25), None) == reading[3:5]
-    assert (pytest.approx(0.1234), None, 2.2e9, 1.6e9, ()) == reading[5:]
+    assert (pytest.approx(0.1234), None, 2.2e9, 1.6e9, ()) == reading[5:TAKEN]
 
 
 def test_an_apu_without_a_current_clock_has_an_average():
@@ -294,6 +295,78 @@ def test_new_values_are_read_with_the_old_plan():
     ]
 
 
+# Counters, as they are
+
+ACCUMULATED = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
+XGMI = {(1, 4): 104, (1, 5): 176, (1, 6): 128, (1, 7): 136, (1, 8): 136}
+
+
+def attributes_of_1_9(*, accumulator=U64, link_unit=9, links=8):
+    counters = [attribute(9 + n, NONE, *accumulator, 1000 + n) for n in range(6)]
+    read = attribute(29, link_unit, *U64, *range(links))
+    written = attribute(30, link_unit, *U64, *range(100, 100 + links))
+    return attributes(*reversed(counters), read, written, attribute(31, NONE, *U16, *[1] * links))
+
+
+@pytest.mark.parametrize("revision", sorted(ACCUMULATED))
+def test_accumulators_are_taken_as_they_are(revision):
+    places = [(ACCUMULATED[revision] + 4 * n, "I", 1000 + n) for n in range(6)]
+    reading = Decoder().decode(metrics(revision, places))
+    assert (reading.accumulator_bits, reading.accumulated) == (32, (1000, 1001, 1002, 1003, 1004, 1005))
+
+
+def test_accumulators_of_a_file_that_describes_itself_may_come_in_any_order():
+    reading = Decoder().decode(attributes_of_1_9())
+    assert (reading.accumulator_bits, reading.accumulated) == (64, (1000, 1001, 1002, 1003, 1004, 1005))
+    assert Decoder().decode(attributes_of_1_9(accumulator=U32)).accumulator_bits == 32
+
+
+def test_accumulators_of_an_odd_type_or_number_are_none():
+    assert Decoder().decode(attributes_of_1_9(accumulator=(7, "q"))).accumulated == ()
+    assert Decoder().decode(attributes(attribute(9, NONE, *U64, 5), attribute(10, NONE, *U64, 1))).accumulated == ()
+
+
+@pytest.mark.parametrize("revision", sorted(XGMI))
+def test_the_counters_of_the_links_are_taken_as_they_are(revision):
+    places = [(XGMI[revision] + 8 * n, "Q", n) for n in range(16)]
+    status = [(264 + 2 * n, "H", 1) for n in range(8)] if revision in ((1, 7), (1, 8)) else []
+    expected = (tuple(range(8)), tuple(range(8, 16)), (1,) * 8 if status else ())
+    assert Decoder().decode(metrics(revision, places + status)).links == expected
+
+
+def test_the_links_of_a_file_that_describes_itself_are_as_many_as_it_says():
+    assert Decoder().decode(attributes_of_1_9(links=3)).links == ((0, 1, 2), (100, 101, 102), (1, 1, 1))
+    assert Decoder().decode(attributes_of_1_9(link_unit=NONE)).links == ()
+
+
+@pytest.mark.parametrize(("revision", "at"), [((1, 3), 112), ((2, 2), 120), ((2, 3), 120), ((2, 4), 120)])
+def test_the_bits_of_what_holds_the_clocks_down(revision, at):
+    assert Decoder().decode(metrics(revision, [(at, "Q", 1 << 36)])).throttle_status == 1 << 36
+    assert Decoder().decode(metrics(revision)).throttle_status is None
+
+
+@pytest.mark.parametrize("revision", [(1, 0), (1, 2), (1, 5), (2, 1), (3, 0)])
+def test_other_revisions_have_no_such_bits(revision):
+    """`throttle_status`, which they have, is in the numbers of each chip."""
+    assert Decoder().decode(metrics(revision)).throttle_status is None
+
+
+@pytest.mark.parametrize(("revision", "at", "size"), [((1, 6), 312, 168), ((1, 7), 344, 232), ((1, 8), 344, 440)])
+def test_a_partition_s_load_is_the_mean_of_its_dies(revision, at, size):
+    places = [(at, "I", 40), (at + 4, "I", 60), (at + 3 * size, "I", 7), (at + 3 * size + 4, "I", 101)]
+    raw = metrics(revision, places)
+    decoder = Decoder()
+    decoder.decode(raw)
+    assert [decoder.busy(raw, number, slice(0, 0)) for number in (0, 1, 3)] == [0.5, None, 0.07]
+
+
+def test_where_load_is_told_by_die_a_partition_s_are_picked_out():
+    raw = attributes(attribute(40, PERCENT, *U32, 10, 20, 30, 0xFFFFFFFF))
+    decoder = Decoder()
+    decoder.decode(raw)
+    assert [decoder.busy(raw, 9, dies) for dies in (slice(0, 2), slice(2, 3), slice(3, 4))] == [0.15, 0.3, None]
+
+
 # Every field
 
 
@@ -304,7 +377,7 @@ def test_unknown_attributes_are_stepped_over():
 
 
 def test_a_file_without_a_single_attribute_holds_nothing():
-    assert Decoder().decode(attributes()) == (*[None] * 9, ())
+    assert Decoder().decode(attributes()) == MetricsReading(*[None] * 9, ())
     assert parse_gpu_metrics(attributes()).fields == {}
 
 
@@ -338,5 +411,5 @@ def test_a_partition_s_file_is_not_taken_for_the_card_s():
 
 
 def test_a_partition_s_file_may_describe_itself():
-    raw = attributes(attribute(37, MHZ, *U16, 1300), attribute(40, PERCENT, 4, "I", 97, 0xFFFFFFFF), revision=(1, 1))
+    raw = attributes(attribute(37, MHZ, *U16, 1300), attribute(40, PERCENT, *U32, 97, 0xFFFFFFFF), revision=(1, 1))
     assert parse_xcp_metrics(raw).fields == {"current_uclk": 1300, "gfx_busy_inst": (97, None)}
