@@ -163,6 +163,7 @@ class Daemon:
 
     def _set_pace(self, config: Config) -> None:
         self._studio.sampler.pace = pace_of(config)
+        self._studio.backend.mode = config.sampling.backend
         if self._studio.census is not None:
             self._studio.census.seconds = config.sampling.processes_seconds
             self._studio.census.deadline_seconds = config.sampling.deadline_seconds

@@ -13,6 +13,8 @@ from importlib.metadata import version
 
 from rocmwatch.judge.memory import fragmentation
 from rocmwatch.model import ReaderStatus, Snapshot, View, frozen
+from rocmwatch.observe.amdsmi_crew import AmdsmiCrew
+from rocmwatch.observe.backend import AUTO, Backend
 from rocmwatch.observe.census import Census, Findings
 from rocmwatch.observe.clock import Clock, SystemClock
 from rocmwatch.observe.crew import Crew
@@ -83,6 +85,7 @@ class Studio:
 
     Attributes:
         sampler: Its `pace` may be set at any time.
+        backend: So may its `mode`.
         census: So may its `seconds` and its `deadline_seconds`; `None` where nobody asks who has what.
         launcher: Ending it ends every reader, from whatever thread.
         root: Prefix of /sys and /proc.
@@ -107,9 +110,10 @@ class Studio:
         allow_only(SAMPLING)
         self.launcher = LauncherLink(root)
         drop_all()
-        self._crew = Crew(self.launcher, LeftOvers(own_service(os.environ), (os.getpid(), self.launcher.pid)))
+        files = Crew(self.launcher, LeftOvers(own_service(os.environ), (os.getpid(), self.launcher.pid)))
+        self.backend = Backend(files, None if root else AmdsmiCrew(self.launcher), AUTO)
         path = os.path.join(runtime_folder, "gpus.json") if runtime_folder else None
-        self.sampler = Sampler(self._crew, self.clock, Ordinals(path, boot_id(root)))
+        self.sampler = Sampler(self.backend, self.clock, Ordinals(path, boot_id(root)))
         self._process_crew = Crew(self.launcher, patience=_PROCESSES_PATIENCE, role="processes")
         self.census = Census(self._process_crew, self.clock) if with_processes else None
         self._uevents = Uevents() if with_processes and not root else None
@@ -147,5 +151,5 @@ class Studio:
         if self._uevents is not None:
             self._uevents.close()
         self._process_crew.close()
-        self._crew.close()
+        self.backend.close()
         self.launcher.close()

@@ -39,6 +39,14 @@ class Section(BaseModel):
 class Sampling(Section):
     """How often, and how patiently, the driver's files are read."""
 
+    backend: Literal["sysfs", "amdsmi", "auto"] = Field(
+        default="auto",
+        description=(
+            "What the GPUs' memory, temperatures, clocks, power and load are read from. sysfs: the driver's files. "
+            "amdsmi: ROCm's library, laid over the files, which stand in where it fails. auto: the files, and amdsmi "
+            "for a GPU whose VRAM or temperatures have none. amdsmi needs the drop-in amdsmi.conf of the unit."
+        ),
+    )
     interval_seconds: Annotated[
         float,
         Duration("100ms", "1h", "a faster series costs the node more than it shows"),

@@ -22,7 +22,10 @@ class Crew:
 
     Attributes:
         trouble: Why a reader could not be started in this tick; empty when all could.
+        notes: What else there is to say to people.
     """
+
+    notes: tuple[str, ...] = ()
 
     def __init__(
         self,

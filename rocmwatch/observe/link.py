@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from rocmwatch.errors import LauncherLost
+from rocmwatch.observe.amdsmi_frame import PACKAGES, ROCM_PATH
 from rocmwatch.observe.wire import PACKET_BYTES, TOKEN, Mailbox, Order, WireError, pack_request
 
 _LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launcher.py")  # not imported: main stays smaller
@@ -122,6 +123,13 @@ def wait_for_all(readers: Mapping[str, ReaderLink], seconds: float) -> dict[str,
     return {subject: reader.answer() for subject, reader in readers.items()}
 
 
+def _environment() -> dict[str, str]:
+    """What the launcher gets of ours: where amdsmi may be, and nothing else, NOTIFY_SOCKET least of all."""
+    rocm = {ROCM_PATH: os.environ[ROCM_PATH]} if ROCM_PATH in os.environ else {}
+    packages = os.pathsep.join(path for path in sys.path if path.endswith("-packages"))  # site- and dist-
+    return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", PACKAGES: packages, **rocm}
+
+
 class LauncherLink:
     """The launcher process, as main sees it."""
 
@@ -137,7 +145,7 @@ class LauncherLink:
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # nothing of a reader may reach our standard output
                 cwd="/",
-                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},  # NOTIFY_SOCKET least of all
+                env=_environment(),
                 start_new_session=True,
             )
         self._socket = ours

@@ -22,7 +22,17 @@ class Role(Protocol):
         """Reads one subject."""
 
 
-ROLES: dict[str, Callable[[str], Role]] = {"sensors": SensorReader, "processes": ProcessReader}
+def _amdsmi(root: str) -> Role:
+    from rocmwatch.observe.amdsmi_reader import AmdsmiReader  # noqa: PLC0415  # the other readers stay small
+
+    return AmdsmiReader(root)
+
+
+ROLES: dict[str, Callable[[str], Role]] = {
+    "sensors": SensorReader,
+    "processes": ProcessReader,
+    "amdsmi": _amdsmi,
+}
 
 
 def serve_requests(role: Role, requests: int, token: int, mailbox_descriptor: int) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rocmwatch.kernel.kfd import KfdNode, by_gpu
 from rocmwatch.model import GpuState, ReaderStatus, Snapshot, frozen
+from rocmwatch.observe.backend import Backend
 from rocmwatch.observe.clock import Clock
 from rocmwatch.observe.crew import Crew
 from rocmwatch.observe.link import Frames
@@ -52,7 +53,7 @@ class Pace(NamedTuple):
 class Sampler:
     """Takes snapshots of the node."""
 
-    def __init__(self, crew: Crew, clock: Clock, ordinals: Ordinals, pace: Pace | None = None) -> None:
+    def __init__(self, crew: Crew | Backend, clock: Clock, ordinals: Ordinals, pace: Pace | None = None) -> None:
         self.pace = pace or Pace()
         self._crew = crew
         self._clock = clock
@@ -196,6 +197,7 @@ class Sampler:
             notes.append(_FULL)
         elif self._crew.trouble:
             notes.append(self._crew.trouble)
+        notes.extend(self._crew.notes)
         tracks = sorted(self._tracks.values(), key=lambda track: track.ordinal)
         return Snapshot(
             sequence=self._sequence,
