@@ -45,6 +45,7 @@ def pace_of(config: Config) -> Pace:
         sensors=sampling.sensors_seconds,
         fragmentation=sampling.fragmentation_seconds,
         deadline=sampling.deadline_seconds,
+        ras=sampling.ras_seconds,
     )
 
 

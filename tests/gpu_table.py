@@ -27,6 +27,9 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     f"{DEVICE}/hwmon/{{hwmon}}/freq1_input": ("clock_sclk",),
     f"{DEVICE}/hwmon/{{hwmon}}/freq2_input": ("clock_mclk",),
     f"{DEVICE}/numa_node": ("numa_node",),
+    f"{DEVICE}/current_link_width": ("pcie_width",),
+    f"{DEVICE}/max_link_width": ("pcie_max_width",),
+    f"{DEVICE}/pcie_replay_count": ("pcie_replays",),
 }
 XCC_CLOCKS = tuple(f"xcc_clock_{die}" for die in range(8))
 LEVELS = {f"{DEVICE}/pp_dpm_sclk": ("clock_limit_sclk",), f"{DEVICE}/pp_dpm_mclk": ("clock_limit_mclk",)}
@@ -35,4 +38,9 @@ MODES = {
     f"{DEVICE}/current_memory_partition": ("memory_partition",),
 }
 TABLES = {TABLE: ("fragmentation",)}
-METRICS = {f"{DEVICE}/gpu_metrics": ("gpu_metrics", "energy", *XCC_CLOCKS)}
+METRICS = {f"{DEVICE}/gpu_metrics": ("gpu_metrics", "energy", "xgmi", *XCC_CLOCKS)}
+SPEEDS = {
+    f"{DEVICE}/current_link_speed": ("pcie_transfers_per_second",),
+    f"{DEVICE}/max_link_speed": ("pcie_max_transfers_per_second",),
+}
+ERRORS = {f"{DEVICE}/ras/umc_err_count": ("ras_umc",), f"{DEVICE}/ras/gfx_err_count": ("ras_gfx",)}

@@ -21,7 +21,7 @@ from rocmwatch.observe.stall import Patience
 from rocmwatch.simulate import SimulatedNode
 
 MINUTE = 61.0  # past it, everything is due
-PACE = Pace(memory=5.0, sensors=5.0, fragmentation=60.0, deadline=0.5)
+PACE = Pace(memory=5.0, sensors=5.0, fragmentation=60.0, deadline=0.5, ras=60.0)
 
 
 class HandClock:
@@ -145,10 +145,17 @@ def said(reading: GpuReading) -> dict[str, object]:
         values |= {f"clock_{name}": value for name, value in sample.clocks_hertz.items()}
         values |= {f"busy_{name}": value for name, value in sample.busy_ratio.items()}
         values |= {f"xcc_clock_{name}": value for name, value in sample.xcc_clocks_hertz.items()}
+        values |= {"throttled": sample.throttled or None, "throttle_ratio": sample.throttle_ratio or None}
+        values["xgmi"] = (sample.xgmi_read_bytes, sample.xgmi_write_bytes) if sample.xgmi_read_bytes else None
+        values |= {f"partition_busy_{name}": value for name, value in sample.partitions.items()}
     for (sensor, limit), value in limits.temperatures_celsius.items():
         values[f"limit_{limit}_{sensor}"] = value
     values |= {f"clock_limit_{name}": value for name, value in limits.clocks_hertz.items()}
     values["power_cap"] = limits.power_cap_watts
+    for name in ("width", "max_width", "transfers_per_second", "max_transfers_per_second", "replays"):
+        values[f"pcie_{name}"] = getattr(reading.pcie, name)
+    for (block, severity), count in reading.ras_errors.items():
+        values[f"ras_{block}"] = {severity: count} | values.get(f"ras_{block}", {})  # type: ignore[operator]
     for name in ("product", "device_id", "unique_id", "serial", "vbios", "numa_node"):
         values[name] = getattr(gpu, name)
     values |= {"compute_partition": gpu.compute_partition, "memory_partition": gpu.memory_partition}

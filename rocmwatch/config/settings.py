@@ -84,6 +84,18 @@ class Sampling(Section):
         ),
         json_schema_extra={"default": "1min"},
     )
+    ras_seconds: Annotated[
+        float,
+        Duration("1min", "1d", "each read makes the driver ask the hardware of every block for its errors"),
+    ] = Field(
+        default_factory=lambda values: max(300.0, values.get("interval_seconds", 0.0)),
+        alias="ras",
+        description=(
+            "How often the counts of hardware errors (RAS: ECC and its kin) are read, of GPUs that are awake. At least "
+            "1min, and not below interval. Default: 5min, or the interval if that is longer."
+        ),
+        json_schema_extra={"default": "5min"},
+    )
     processes_seconds: Annotated[
         float,
         Duration("2s", "1h", "each look goes through the open files of every process that uses a GPU"),
@@ -117,6 +129,7 @@ class Sampling(Section):
             for key, seconds in (
                 ("sensors", self.sensors_seconds),
                 ("fragmentation", self.fragmentation_seconds),
+                ("ras", self.ras_seconds),
                 ("processes", self.processes_seconds),
             )
             if seconds < self.interval_seconds

@@ -21,6 +21,7 @@ from rocmwatch.kernel.partition import parse_partition_mode
 from rocmwatch.kernel.runtime_pm import may_read_sensors, parse_runtime_status
 from rocmwatch.observe.discovery import CLASS_DRM, DEBUGFS_DRI, NODES_FOLDER
 from rocmwatch.observe.files import GONE, REFUSED, Faults, Folder, Gone, Numbers, Pinned, errno_name
+from rocmwatch.observe.rare_files import RareFiles
 from rocmwatch.observe.sensor_files import SensorFiles, SensorReading
 from rocmwatch.observe.wire import (
     FRAGMENTATION,
@@ -28,6 +29,7 @@ from rocmwatch.observe.wire import (
     MEMORY_FIELDS,
     NO_PERMISSION,
     NO_TABLE,
+    RAS,
     SENSOR_FIELDS,
     SENSORS,
     SLOW,
@@ -42,19 +44,14 @@ TABLE_BYTES = 1 << 20
 _GONE = frozenset(map(errno_name, GONE))
 _USED_HIGH = 1 << 50
 _NUMA_HIGH = 1 << 15
-_UNASKED = SensorReading(None, (), None)
-_UNREAD = SensorReading((None,) * len(SENSOR_FIELDS), (), None)
+_UNASKED = SensorReading(None)
+_UNREAD = SensorReading((None,) * len(SENSOR_FIELDS))
 _PARTITION_USED = "partition_vram_used_bytes"
 _Parsed = TypeVar("_Parsed")
 
 
 class GpuFiles:
-    """One GPU, opened.
-
-    Attributes:
-        card: The cardN by which it was opened.
-        nodes: Its partitions' nodes in KFD's topology.
-    """
+    """One GPU, opened."""
 
     def __init__(self, root: str, order: Order) -> None:
         """Opens what can be read in any state.
@@ -62,14 +59,14 @@ class GpuFiles:
         Raises:
             Gone: When there is no such GPU under this name.
         """
-        self.card = order.card
-        self.nodes = order.nodes
+        self._order = order
         self._root = root
         self._pci = order.subject
         self._device = f"{CLASS_DRM}/{order.card}/device"
         self._core = Folder(root, self._device, forgiving=False)
         self._texts = Folder(root, self._device, forgiving=True)
         self._topology = Folder(root, NODES_FOLDER, forgiving=True)
+        self._rare = RareFiles(root, self._device)
         self._sensors: SensorFiles | None = None
         self._faults = Faults(SLOW)  # of opening; the next reading tells them
         try:
@@ -85,6 +82,10 @@ class GpuFiles:
         self._topology.close()
         if self._sensors is not None:
             self._sensors.close()
+
+    def are_of(self, order: Order) -> bool:
+        """Whether these are the files that an order means."""
+        return order[2:] == self._order[2:]
 
     def read(self, what: int) -> GpuFrame:
         """What is wanted, as far as the card's state allows.
@@ -104,27 +105,41 @@ class GpuFiles:
             state, sensors = self._ask_firmware(what, faults)
         elif asleep is None and what & SENSORS:
             sensors = _UNREAD
-        totals = limits = description = table = None
+        totals = limits = description = table = pcie = ras = None
+        awake = asleep is False and state == "active"
         if what & SLOW:
             faults.about = SLOW
             totals = self._read_numbers(self._totals, TOTAL_FIELDS, faults)
             limits = self._sensors.read_limits(faults) if self._sensors and state == "active" else None
+            pcie = self._rare.read_pcie(faults) if awake else None
             description = tuple(self._describe(faults))
             self._check_identity(faults)  # again: cardN may have changed hands between the check and an open
         if what & FRAGMENTATION:
             faults.about = FRAGMENTATION
             table = self._read_table(faults)
+        if what & RAS and awake:
+            faults.about = RAS
+            ras = self._rare.read_errors(faults)
         return GpuFrame(
             state,
-            what,
+            what if awake else what & ~RAS,
             memory,
             partitions,
-            *sensors,
+            sensors.values,
+            sensors.xcc_clocks,
+            sensors.metrics_format,
             totals,
             limits,
             table,
             description,
-            faults=tuple(faults.found),
+            tuple(faults.found),
+            sensors.accumulated,
+            sensors.accumulator_bits,
+            sensors.throttle_status,
+            sensors.links,
+            sensors.partitions,
+            pcie,
+            ras,
         )
 
     def _open_sensors(self, faults: Faults) -> int:
@@ -132,7 +147,7 @@ class GpuFiles:
         if self._sensors is not None:
             return 0
         faults.about = SLOW
-        self._sensors = SensorFiles(self._root, self._device, faults)
+        self._sensors = SensorFiles(self._root, self._device, self._order.parts, faults)
         return SENSORS | SLOW
 
     def _ask_firmware(self, what: int, faults: Faults) -> tuple[str, SensorReading]:
@@ -182,7 +197,10 @@ class GpuFiles:
 
     def _read_table(self, faults: Faults) -> Table | str:
         why = NO_TABLE
-        for folder in (self._pci, minor_of(self.card)):  # by address since Linux 6.8, by the number of cardN before
+        for folder in (
+            self._pci,
+            minor_of(self._order.card),
+        ):  # by address since Linux 6.8, by the number of cardN before
             path = f"{DEBUGFS_DRI}/{folder}/amdgpu_vram_mm"
             try:
                 table = parse_buddy(self._whole(path))
@@ -220,7 +238,7 @@ class GpuFiles:
             compute_partition=self._mode("compute_partition", faults),
             memory_partition=self._mode("memory_partition", faults),
             memory_names=(*self._memory.names, *self._totals.names, *self._core.closed),
-            sensor_names=self._sensors.names() if self._sensors else None,
+            sensor_names=(*self._sensors.names(), *self._rare.names) if self._sensors else None,
         )
 
     def _mode(self, field: str, faults: Faults) -> str | None:
@@ -242,14 +260,14 @@ class GpuFiles:
             faults.add("identity", "ENODATA", f"{self._device}/uevent")
         address = parse_uevent(raw or b"").get("PCI_SLOT_NAME", "").lower()
         if address not in ("", self._pci):  # empty: it cannot be told at the moment
-            raise Gone(f"{self.card} is {address} by now")
+            raise Gone(f"{self._order.card} is {address} by now")
 
     def _open(self) -> None:
         self._memory, self._totals = (
             Numbers(self._core, list(self._pin(names)), names) for names in (MEMORY_FIELDS, TOTAL_FIELDS)
         )
         self._runtime_status = self._core.pin("power/runtime_status", "runtime_status", self._faults)
-        self._banks = [list(self._pin_banks(f"{node}/mem_banks")) for node in self.nodes]
+        self._banks = [list(self._pin_banks(f"{node}/mem_banks")) for node in self._order.nodes]
 
     def _pin(self, names: tuple[str, ...]) -> Iterator[Pinned]:
         for field in MEMORY_FILES:

@@ -23,6 +23,7 @@ from rocmwatch.observe.wire import (
     LOOK,
     MEMORY,
     NODES,
+    RAS,
     SENSORS,
     SLOW,
     CardsFrame,
@@ -48,6 +49,7 @@ class Pace(NamedTuple):
     sensors: float = 5.0
     fragmentation: float = 60.0
     deadline: float = 1.0
+    ras: float = 300.0
 
 
 class Sampler:
@@ -81,11 +83,13 @@ class Sampler:
         about_topology = self._topology_orders(started)
         stalled = self._crew.stalled
         orders = tuple(
-            order for order in (*about_topology, *self._gpu_orders(self._due(started))) if order.subject not in stalled
+            order
+            for order in (*about_topology, *self._gpu_orders(self._due(started), started))
+            if order.subject not in stalled
         )
         frames = self._crew.read(orders, self.pace.deadline, started)
         results = self._apply(orders, frames)
-        news = self._apply_topology(orders, frames)
+        news = self._apply_topology(orders, frames, started)
         if news:  # seen for the first time, or changed: it is in the picture at once
             orders += news
             results += self._apply(news, self._crew.read(news, self.pace.deadline, started))
@@ -93,6 +97,21 @@ class Sampler:
         self._sources.note_gpus(results, unix, took, listed=self._listed)
         self._sources.note_topology([order.subject for order in about_topology], frames, unix, took)
         return self._snapshot()
+
+    def pci_of_card(self, name: str) -> str | None:
+        """The PCI address of a cardN, as the cards were listed last; `None` for any other name."""
+        return next((pci for pci, card in self._cards.items() if card == name), None)
+
+    def note_wedged(self, pci: str, method: str) -> None:
+        """Counts that the kernel announced a hanging device.
+
+        Args:
+            pci: Which; one that is not known is left out.
+            method: How it comes back, in the kernel's word.
+        """
+        track = self._tracks.get(pci)
+        if track is not None:
+            track.events.wedged(method)
 
     # What to read
 
@@ -114,10 +133,16 @@ class Sampler:
             return Order(CARDS, LIST), Order(NODES, LIST)
         return (Order(NODES, LOOK),)
 
-    def _gpu_orders(self, due: int) -> Iterator[Order]:
-        for _, track in sorted(self._tracks.items()):
-            if track.state is not GpuState.LOST:
-                yield track.order(due if track.memory is not None else EVERYTHING)
+    def _gpu_orders(self, due: int, now: float) -> Iterator[Order]:
+        for pci, track in sorted(self._tracks.items()):
+            if track.state is not GpuState.LOST and pci not in self._crew.stalled:
+                yield track.order((due if track.memory is not None else EVERYTHING) | self._due_errors(track, now))
+
+    def _due_errors(self, track: Track, now: float) -> int:
+        """RAS when the GPU's counts of errors are due; not of one that is being reset."""
+        if track.state is GpuState.RESETTING or not track.rarely.is_due(now, self.pace.ras, self.pace.memory / 2):
+            return 0
+        return RAS
 
     def _order_for(self, subject: str) -> Order | None:
         if subject in (CARDS, NODES):
@@ -147,7 +172,7 @@ class Sampler:
             results.append((order, frame))
         return results
 
-    def _apply_topology(self, orders: Iterable[Order], frames: Frames) -> tuple[Order, ...]:
+    def _apply_topology(self, orders: Iterable[Order], frames: Frames, now: float) -> tuple[Order, ...]:
         """Returns what has to be read because of it."""
         listed = any(order.subject == CARDS for order in orders) and CARDS in frames
         if frames.get(NODES):
@@ -167,9 +192,9 @@ class Sampler:
                 known = {card: pci for pci, card in self._cards.items()}
                 named = ((pci or known.get(card), card) for pci, card in cards.cards)
                 self._cards = {pci: card for pci, card in named if pci}
-        return tuple(self._place(listed=listed)) if listed or frames.get(NODES) else ()
+        return tuple(self._place(now, listed=listed)) if listed or frames.get(NODES) else ()
 
-    def _place(self, *, listed: bool) -> Iterator[Order]:
+    def _place(self, now: float, *, listed: bool) -> Iterator[Order]:
         self._ordinals.add(self._cards)
         for pci, track in self._tracks.items():
             if pci not in self._cards and track.state is not GpuState.LOST:
@@ -181,7 +206,8 @@ class Sampler:
             track = self._tracks[pci]
             is_news = track.place(card, nodes.get(pci, ())) or (listed and track.state is GpuState.LOST)
             if is_news and pci not in self._crew.stalled:
-                yield track.order(EVERYTHING if track.memory is None else MEMORY | SENSORS | SLOW)
+                what = EVERYTHING if track.memory is None else MEMORY | SENSORS | SLOW
+                yield track.order(what | self._due_errors(track, now))
 
     def _count(self, faults: Iterable[FaultTuple]) -> None:
         self._fault_counts.update((source, errno) for _, source, errno, _ in faults)

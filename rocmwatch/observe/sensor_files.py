@@ -7,7 +7,7 @@ in for what has no file of its own. A file that is there and fails makes its fie
 
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rocmwatch.errors import ParseError
 from rocmwatch.kernel.dpm import Level, current_hertz, highest_hertz, parse_dpm
@@ -15,7 +15,8 @@ from rocmwatch.kernel.gpu_metrics import Decoder, MetricsReading
 from rocmwatch.kernel.hwmon import Reading, plan
 from rocmwatch.kernel.number import parse_text
 from rocmwatch.observe.files import NOT_ON_THIS_CARD, TEXT_BYTES, Faults, Folder, Numbers, Pinned
-from rocmwatch.observe.wire import LIMIT_FIELDS, SENSOR_FIELDS
+from rocmwatch.observe.partition_files import PartitionFiles
+from rocmwatch.observe.wire import LIMIT_FIELDS, SENSOR_FIELDS, Part
 
 _LABEL = re.compile(r"(?:temp|freq)[0-9]+_label")
 _BUSY = (
@@ -24,6 +25,7 @@ _BUSY = (
 )
 _LEVELS = (("pp_dpm_sclk", "clock_sclk", "clock_limit_sclk"), ("pp_dpm_mclk", "clock_mclk", "clock_limit_mclk"))
 _SCLK = SENSOR_FIELDS.index("clock_sclk")
+_VALUES = len(SENSOR_FIELDS)
 _NO_METRICS = MetricsReading(*(None,) * len(SENSOR_FIELDS), xcc_clocks=())  # type: ignore[arg-type,misc]
 
 
@@ -34,11 +36,18 @@ class SensorReading(NamedTuple):
         values: In the order of SENSOR_FIELDS; `None` when they were not asked.
         xcc_clocks: Hertz of each compute die.
         metrics_format: format_revision of gpu_metrics.
+        accumulated: What gpu_metrics counts (see `MetricsReading`), and so for the three after it.
+        partitions: Busy ratio and clock of each.
     """
 
     values: "tuple[float | None, ...] | None"
-    xcc_clocks: "tuple[float | None, ...]"
-    metrics_format: int | None
+    xcc_clocks: "tuple[float | None, ...]" = ()
+    metrics_format: int | None = None
+    accumulated: tuple[int, ...] = ()
+    accumulator_bits: int = 0
+    throttle_status: int | None = None
+    links: tuple[tuple[int, ...], ...] = ()
+    partitions: "tuple[tuple[float | None, float | None], ...]" = ()
 
     def is_empty(self) -> bool:
         """Whether there is not one value."""
@@ -48,14 +57,16 @@ class SensorReading(NamedTuple):
 class SensorFiles:
     """The open sensor files of one card that is awake."""
 
-    def __init__(self, root: str, device: str, faults: Faults) -> None:
+    def __init__(self, root: str, device: str, parts: tuple[Part, ...], faults: Faults) -> None:
         self._folder = Folder(root, device, forgiving=True, absent=NOT_ON_THIS_CARD)
         self._decoder = Decoder()
+        self._partitions = PartitionFiles(root, parts)
         try:
             readings, limits = self._plan(faults)
             self._numbers = Numbers(self._folder, self._pin_all((*readings, *_BUSY), faults), SENSOR_FIELDS)
             self._limits = Numbers(self._folder, self._pin_all(limits, faults), LIMIT_FIELDS)
             self._metrics = self._folder.pin("gpu_metrics", "gpu_metrics", faults, TEXT_BYTES)
+            self._partitions.open(faults)
             self._levels = [
                 (level, clock, limit)
                 for file, clock, limit in _LEVELS
@@ -72,6 +83,7 @@ class SensorFiles:
     def close(self) -> None:
         """Closes every file."""
         self._folder.close()
+        self._partitions.close()
 
     def names(self) -> tuple[str, ...]:
         """The fields that have a file."""
@@ -84,8 +96,9 @@ class SensorFiles:
         Raises:
             Gone: When a file says that the device is gone which did not say so when it was new.
         """
-        metrics, metrics_format = self._read_metrics(faults)
-        *values, xcc_clocks = metrics
+        metrics, raw = self._read_metrics(faults)
+        values: list[Any] = list(metrics[:_VALUES])
+        xcc_clocks = metrics.xcc_clocks
         self._numbers.read_into(values, faults)
         for at in self._closed:
             values[at] = None
@@ -94,8 +107,18 @@ class SensorFiles:
         for at, level in self._clocks:  # of a card whose clocks nothing else shows
             if values[at] is None:
                 values[at] = self._level(level, SENSOR_FIELDS[at], current_hertz, faults)
+        partitions = self._partitions.read(self._decoder, raw, xcc_clocks, faults)
         self._folder.forgiving = False
-        return SensorReading(tuple(values), xcc_clocks, metrics_format)
+        return SensorReading(
+            tuple(values),
+            xcc_clocks,
+            raw[2] if raw else None,
+            metrics.accumulated,
+            metrics.accumulator_bits,
+            metrics.throttle_status,
+            metrics.links,
+            partitions,
+        )
 
     def read_limits(self, faults: Faults) -> tuple[float | None, ...]:
         """The limits, in the order of LIMIT_FIELDS.
@@ -109,16 +132,17 @@ class SensorFiles:
             values[LIMIT_FIELDS.index(limit)] = self._level(level, limit, highest_hertz, faults)
         return tuple(values)
 
-    def _read_metrics(self, faults: Faults) -> tuple[MetricsReading, int | None]:
+    def _read_metrics(self, faults: Faults) -> tuple[MetricsReading, bytes]:
+        """What gpu_metrics says, and its bytes when they are good."""
         file = self._metrics
         raw = self._folder.read(file, faults) if file else None
         if file is None or raw is None:
-            return _NO_METRICS, None
+            return _NO_METRICS, b""
         try:
-            return self._decoder.decode(raw), raw[2]
+            return self._decoder.decode(raw), raw
         except ParseError as error:
             faults.add(file.name, error.errno, file.path)
-            return _NO_METRICS, None
+            return _NO_METRICS, b""
 
     def _level(
         self, level: Pinned, field: str, choose: Callable[[Iterable[Level]], int | None], faults: Faults

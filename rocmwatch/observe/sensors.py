@@ -29,7 +29,7 @@ class SensorReader:
 
     def _gpu(self, order: Order) -> GpuFrame:
         files = self._gpus.get(order.subject)
-        if files is not None and not order.what & SLOW and (files.card, files.nodes) == (order.card, order.nodes):
+        if files is not None and not order.what & SLOW and files.are_of(order):
             try:
                 return files.read(order.what)
             except Gone:

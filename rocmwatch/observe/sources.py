@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Mapping
 
 from rocmwatch.model import SourceStatus, frozen
-from rocmwatch.observe.wire import FRAGMENTATION, MEMORY, NO_TABLE, SENSORS, GpuFrame, Order
+from rocmwatch.observe.wire import FRAGMENTATION, MEMORY, NO_TABLE, RAS, SENSORS, GpuFrame, Order
 
 TOPOLOGY = "topology"
 Result = tuple[Order, GpuFrame | None]
@@ -26,6 +26,19 @@ def table_succeeded(frames: Iterable[GpuFrame | None]) -> bool:
     return any(found) and all(there or table == NO_TABLE for there, table in zip(found, tables, strict=True))
 
 
+def errors_succeeded(frames: Iterable[GpuFrame | None]) -> bool:
+    """Whether every GPU that counts the hardware's errors told all of them, and there was one."""
+    asked = list(frames)
+    return any(frame and frame.ras for frame in asked) and all(
+        frame and frame.ras is not None and not any(fault[0] == RAS for fault in frame.faults) for frame in asked
+    )
+
+
+def _was_left_alone(kind: int, frame: GpuFrame | None) -> bool:
+    """A GPU that sleeps, or is being reset, is not asked for its errors: that is neither success nor failure."""
+    return kind == RAS and frame is not None and not frame.done & RAS
+
+
 def _has_only_faults(frame: GpuFrame) -> bool:
     return (
         frame.sensors is not None
@@ -38,6 +51,7 @@ _SUCCEEDED = {
     MEMORY: ("memory", memory_succeeded),
     SENSORS: ("sensors", sensors_succeeded),
     FRAGMENTATION: ("fragmentation", table_succeeded),
+    RAS: ("ras", errors_succeeded),
 }
 
 
@@ -54,7 +68,7 @@ class Sources:
     def note_gpus(self, results: list[Result], unix: float, took: float, *, listed: bool) -> None:
         """Takes in what came of the orders of a tick that were about GPUs, and whether it is known which there are."""
         for kind, (name, succeeded) in _SUCCEEDED.items():
-            frames = [frame for order, frame in results if order.what & kind]
+            frames = [frame for order, frame in results if order.what & kind and not _was_left_alone(kind, frame)]
             if frames or (listed and kind == MEMORY):  # without a GPU, nothing is what there is to read
                 self._note(name, succeeded(frames), unix, took)
 

@@ -37,6 +37,7 @@ MEMORY = 1
 SENSORS = 2
 SLOW = 4  # what seldom changes: open the files anew, describe the GPU, totals, limits
 FRAGMENTATION = 8
+RAS = 16  # the hardware's own errors; asked of a card that is awake only
 
 # The subjects that are no GPU, and what to do with them.
 CARDS = "cards"  # which GPUs there are
@@ -59,6 +60,13 @@ LIMIT_FIELDS = (
     "clock_limit_sclk",
     "clock_limit_mclk",
 )
+PCIE_FIELDS = (
+    "pcie_width",
+    "pcie_max_width",
+    "pcie_transfers_per_second",
+    "pcie_max_transfers_per_second",
+    "pcie_replays",
+)
 
 # Why there is no table of free blocks, when that is no fault.
 NO_TABLE = "ENOENT"  # this kernel has none, or debugfs is not there
@@ -66,6 +74,9 @@ NO_PERMISSION = "EACCES"  # said once, as a note beside the GPUs
 
 FaultTuple = tuple[int, str, str, str]  # what was read (a bit of an order's), source, errno, path
 Table = tuple[str, int, int, tuple[tuple[int, int], ...]]  # format, chunk bytes, free bytes, ((order, blocks), ...)
+Part = tuple[int, int, int]  # of a partitioned GPU: number, minor of the render node (0: not known), compute dies
+LinkTuple = tuple["int | None", "int | None", "float | None", "float | None", "int | None"]  # see PCIE_FIELDS
+ErrorTuple = tuple[str, int, int, "int | None"]  # block, uncorrectable, correctable, deferred
 
 
 class WireError(Exception):
@@ -77,15 +88,17 @@ class Order(NamedTuple):
 
     Attributes:
         subject: CARDS, NODES, or the PCI address of a GPU.
-        what: LOOK or LIST; of a GPU a sum of MEMORY, SENSORS, SLOW and FRAGMENTATION.
+        what: LOOK or LIST; of a GPU a sum of MEMORY, SENSORS, SLOW, FRAGMENTATION and RAS.
         card: The GPU's cardN.
         nodes: Its partitions' nodes in KFD's topology, where those count their memory.
+        parts: Its partitions, in the order of their nodes.
     """
 
     subject: str
     what: int
     card: str = ""
     nodes: tuple[int, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 class CardsFrame(NamedTuple):
@@ -145,7 +158,8 @@ class GpuFrame(NamedTuple):
 
     Attributes:
         state: `active`, `suspended`, `resetting` or `gone`.
-        done: What was done: the order, and what had to be done besides. The faults of all that are new.
+        done: What was done: the order, and what had to be done besides, less RAS where that could not be asked for. The
+            faults of all that are new.
         memory: Values in the order of MEMORY_FIELDS.
         partitions: Used bytes of each node of the order.
         sensors: Values in the order of SENSOR_FIELDS; `None` when they were not asked for or the card sleeps.
@@ -156,6 +170,10 @@ class GpuFrame(NamedTuple):
         table: The table of free blocks, or the errno's name why there is none (`ENOENT`: this kernel has none).
         description: The fields of a `Description`.
         faults: Reads that failed.
+        accumulated: See `kernel.gpu_metrics.MetricsReading`, and so for the three after it; read with the sensors.
+        partition_readings: Busy ratio and clock in hertz of each part of the order; read with the sensors.
+        pcie: Values in the order of PCIE_FIELDS; `None` when they were not asked for or the card sleeps.
+        ras: What each block counted; `None` when that was not asked for, or there was no answer.
     """
 
     state: str
@@ -170,6 +188,13 @@ class GpuFrame(NamedTuple):
     table: "Table | str | None" = None
     description: "tuple[Any, ...] | None" = None
     faults: tuple[FaultTuple, ...] = ()
+    accumulated: tuple[int, ...] = ()
+    accumulator_bits: int = 0
+    throttle_status: int | None = None
+    links: tuple[tuple[int, ...], ...] = ()
+    partition_readings: "tuple[tuple[float | None, float | None], ...]" = ()
+    pcie: "LinkTuple | None" = None
+    ras: "tuple[ErrorTuple, ...] | None" = None
 
 
 def pack(value: tuple[Any, ...]) -> bytes:

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 from faultfs import FaultFS
-from gpu_table import LEVELS, METRICS, MODES, NUMBERS, TABLES
+from gpu_table import ERRORS as COUNTS
+from gpu_table import LEVELS, METRICS, MODES, NUMBERS, SPEEDS, TABLES
 from watching import MINUTE, Watcher, faults_of, of, said
 
 from rocmwatch.simulate import SimulatedNode
 
 pytestmark = pytest.mark.fuse
 
-FILES = NUMBERS | LEVELS | MODES | METRICS | TABLES
+FILES = NUMBERS | LEVELS | MODES | METRICS | TABLES | SPEEDS | COUNTS
 ERRORS = ("EIO", "open:EACCES")
 
 

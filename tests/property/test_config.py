@@ -101,3 +101,4 @@ def test_any_interval_alone_is_enough(milliseconds: int) -> None:
     sampling = parse({"a.yaml": f"sampling: {{interval: {milliseconds}ms}}"}).sampling
     assert sampling.deadline_seconds <= sampling.interval_seconds <= sampling.sensors_seconds
     assert sampling.interval_seconds <= sampling.fragmentation_seconds
+    assert sampling.interval_seconds <= sampling.ras_seconds

@@ -73,6 +73,7 @@ class TestDefaults:
         assert config.sampling.interval_seconds == 5
         assert config.sampling.sensors_seconds == 5
         assert config.sampling.fragmentation_seconds == 60
+        assert config.sampling.ras_seconds == 300
         assert config.sampling.deadline_seconds == 1
         assert config.exporter.listen == Address("127.0.0.1", 19300)
         assert config.exporter.reload is False
@@ -91,7 +92,8 @@ class TestManyProblems:
         assert problems(first, second) == (
             '1.yaml:2: log.level "loud" is none of debug, info, warning, error',
             '1.yaml:4: sampling.interval "5" has no unit; write 5s for seconds',
-            '1.yaml:5: unknown key "colour" in sampling; known here: interval, sensors, fragmentation, processes, deadline',
+            '1.yaml:5: unknown key "colour" in sampling; known here: '
+            "interval, sensors, fragmentation, ras, processes, deadline",
             '2.yaml:2: exporter.reload "2" is neither true nor false',
             '2.yaml:3: "exporter" is set twice; the first time on line 1',
             '2.yaml:4: exporter.listen "here" has no port; write "127.0.0.1:19300", or ":19300" for all addresses',

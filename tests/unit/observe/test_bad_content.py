@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from gpu_table import DEVICE, LEVELS, METRICS, MODES, NODE, NUMBERS, TABLE, TABLES
+from gpu_table import DEVICE, ERRORS, LEVELS, METRICS, MODES, NODE, NUMBERS, SPEEDS, TABLE, TABLES
 from watching import MINUTE, Watcher, faults_of, of, said
 
 from rocmwatch.model import Pool
@@ -50,6 +50,17 @@ BAD_TABLES: dict[str, tuple[bytes, str]] = {
     "a word": (b"unavailable\n", "EBADMSG"),
     "more than there is": (b"chunk_size: 4KiB, total: 1MiB, free: 1MiB\norder- 9 free: 2 MiB, blocks: 99\n", "ERANGE"),
 }
+BAD_SPEEDS: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "ENODATA"),
+    "a word": (b"unavailable\n", "EBADMSG"),
+    "a speed that nobody makes": (b"999.0 GT/s PCIe\n", "ERANGE"),
+}
+BAD_ERRORS: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "ENODATA"),
+    "a word": (b"unavailable\n", "EBADMSG"),
+    "half of it": (b"ue: 0\n", "EBADMSG"),
+    "more than there are": (b"ue: 0\nce: 18446744073709551615\n", "ERANGE"),
+}
 CASES = [
     (file, fields, name, content, errno)
     for files, contents in (
@@ -58,6 +69,8 @@ CASES = [
         (MODES, BAD_MODES),
         (METRICS, BAD_METRICS),
         (TABLES, BAD_TABLES),
+        (SPEEDS, BAD_SPEEDS),
+        (ERRORS, BAD_ERRORS),
     )
     for file, fields in files.items()
     for name, (content, errno) in contents.items()
@@ -115,7 +128,7 @@ def test_a_bad_file_costs_its_field_and_nothing_else(
     assert (bench.before[bench.sick], []) == (said(of(healed, bench.sick)), faults_of(of(healed, bench.sick)))
 
 
-@pytest.mark.parametrize("file", [*NUMBERS, *LEVELS, *MODES])
+@pytest.mark.parametrize("file", [*NUMBERS, *LEVELS, *MODES, *SPEEDS, *ERRORS])
 def test_a_page_that_is_filled_up_with_nuls_says_what_it_says(bench: Bench, file: str) -> None:
     with changed(bench, bench.path(file), lambda good: good.ljust(4096, b"\0")):
         snapshot = bench.watcher.tick(MINUTE)

@@ -18,6 +18,7 @@ Node = Callable[..., SimulatedNode]
 Watch = Callable[..., Watcher]
 MEMORY = {f"{kind}_{part}_bytes" for kind in ("vram", "visible_vram", "gtt") for part in ("total", "used")}
 IDENTITY = {"device_id", "vbios", "pool", "numa_node"}
+LINK = ("*_link_speed", "*_link_width", "pcie_replay_count")
 POWER_MANAGEMENT = ("gpu_metrics", "gpu_busy_percent", "mem_busy_percent", "pp_dpm_sclk", "pp_dpm_mclk")
 
 
@@ -34,7 +35,7 @@ def without(folder: Path, *names: str) -> None:
 
 def test_a_guest_with_a_virtual_function_has_its_memory_and_no_sensors(node: Node, watch: Watch) -> None:
     made = node(gpus=1)
-    without(device(made), "hwmon", *POWER_MANAGEMENT, "unique_id", "serial_number", "product_name")
+    without(device(made), "hwmon", *POWER_MANAGEMENT, *LINK, "ras", "unique_id", "serial_number", "product_name")
     without(Path(made.root, "sys/kernel"), "debug")
     snapshot = watch(made.root).tick()
     reading = snapshot.gpus[0]
@@ -72,7 +73,7 @@ def test_a_radeon_card_is_no_gpu_of_ours(node: Node, watch: Watch) -> None:
 
 def test_a_card_without_any_file_of_ours_is_a_gpu_without_values(node: Node, watch: Watch) -> None:
     made = node(gpus=1)
-    without(device(made), "hwmon", "mem_info_*", *POWER_MANAGEMENT, "power")
+    without(device(made), "hwmon", "mem_info_*", *POWER_MANAGEMENT, *LINK, "ras", "power")
     reading = watch(made.root).tick().gpus[0]
 
     assert ("active", []) == (reading.state.value, faults_of(reading))

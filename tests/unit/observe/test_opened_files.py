@@ -35,6 +35,10 @@ ALLOWED = (
     r".*/current_(compute|memory)_partition",
     r".*/hwmon/hwmon\d+/(temp|freq)\d+_(label|input|crit|emergency)",
     r".*/hwmon/hwmon\d+/(power1_input|power1_average|power1_cap)",
+    r".*/(current|max)_link_(speed|width)",
+    r".*/pcie_replay_count",
+    r".*/ras/[a-z0-9_]+_err_count",
+    r".*/xcp/xcp_metrics",
     r".*/kfd/topology/generation_id",
     r".*/kfd/topology/nodes/\d+/(gpu_id|name|properties)",
     r".*/kfd/topology/nodes/\d+/mem_banks/\d+/(properties|used_memory)",
@@ -51,7 +55,7 @@ FORBIDDEN = (
     "remove",
     "gpu_od",
 )
-SENSORS = re.compile(r"/hwmon/|gpu_metrics$|_busy_percent$|pp_dpm_")
+SENSORS = re.compile(r"/hwmon/|/ras/|metrics$|_busy_percent$|pp_dpm_|_link_(speed|width)$|pcie_replay_count$")
 
 
 def assert_allowed(opened: Counter[str]) -> None:

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 from watching import MINUTE, PACE, Watcher
 
-from rocmwatch.model import Snapshot
+from rocmwatch.kernel.gpu_metrics import MetricsReading
+from rocmwatch.kernel.memory import MEMORY
+from rocmwatch.model import GpuSample, PcieLink, Snapshot
 from rocmwatch.observe.sampler import Pace
+from rocmwatch.observe.sensor_files import SensorReading
+from rocmwatch.observe.wire import MEMORY_FIELDS, PCIE_FIELDS, SENSOR_FIELDS, TOTAL_FIELDS, GpuFrame
 from rocmwatch.simulate import SimulatedNode
 
 Node = Callable[..., SimulatedNode]
@@ -139,11 +143,10 @@ def test_the_version_of_the_driver_is_told_where_it_has_one(node: Node, watch: W
 
 def test_no_name_changes_on_the_way(node: Node) -> None:
     """Fields travel by their order: it has to be the same at both ends."""
-    from rocmwatch.kernel.gpu_metrics import MetricsReading
-    from rocmwatch.kernel.memory import MEMORY
-    from rocmwatch.model import GpuSample
-    from rocmwatch.observe.wire import MEMORY_FIELDS, SENSOR_FIELDS, TOTAL_FIELDS
-
-    assert (*SENSOR_FIELDS, "xcc_clocks") == MetricsReading._fields
+    counters = ("accumulated", "accumulator_bits", "throttle_status", "links")
+    assert (*SENSOR_FIELDS, "xcc_clocks", *counters) == MetricsReading._fields
+    assert counters == SensorReading._fields[3:-1]
+    assert (*counters, "partition_readings", "pcie", "ras") == GpuFrame._fields[-7:]
+    assert {f"pcie_{field.name}" for field in dataclasses.fields(PcieLink)} == set(PCIE_FIELDS)
     assert {field.name for field in MEMORY} == {*MEMORY_FIELDS, *TOTAL_FIELDS}
     assert {*MEMORY_FIELDS, *TOTAL_FIELDS} <= {field.name for field in dataclasses.fields(GpuSample)}
