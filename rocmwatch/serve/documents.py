@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rocmwatch.judge.memory import PoolBytes, pool_bytes
-from rocmwatch.model import Fragmentation, GpuReading, GpuSample, Snapshot, View
+from rocmwatch.model import Fragmentation, GpuReading, GpuSample, Limits, PartitionSample, PcieLink, Snapshot, View
 from rocmwatch.serve.series import SILENT
 from rocmwatch.serve.wording import printable, rfc3339
 
@@ -21,6 +21,13 @@ _NO_POOL = PoolBytes(None, None, None)
 _SENSORS = ("edge", "junction", "memory")
 _CLOCKS = ("sclk", "mclk")
 _ENGINES = ("gfx", "memory")
+_SHARES = ("prochot", "power", "socket_thermal", "vr_thermal", "hbm_thermal")
+_REASONS = ("power", "current", "thermal", "prochot")
+_LIMITS = ("critical", "emergency")
+_SEVERITIES = ("uncorrectable", "correctable", "deferred")
+_NO_PARTITION = PartitionSample()
+_NO_LINK = PcieLink()
+_NO_LIMITS = Limits()
 
 
 def _text(value: str | None) -> str | None:
@@ -56,6 +63,43 @@ def _fragmentation(table: Fragmentation | None) -> Document | None:
     }
 
 
+def _limits(limits: Limits) -> Document:
+    sensors = dict.fromkeys((*_SENSORS, *(sensor for sensor, _ in limits.temperatures_celsius)))
+    return {
+        "temperatures_celsius": {
+            sensor: {limit: limits.temperatures_celsius.get((sensor, limit)) for limit in _LIMITS} for sensor in sensors
+        },
+        "clocks_hertz": _each(limits.clocks_hertz, _CLOCKS),
+        "power_cap_watts": limits.power_cap_watts,
+    }
+
+
+def _link(link: PcieLink) -> Document:
+    return {
+        "width": link.width,
+        "max_width": link.max_width,
+        "transfers_per_second": link.transfers_per_second,
+        "max_transfers_per_second": link.max_transfers_per_second,
+        "replays": link.replays,
+    }
+
+
+def _xgmi(sample: GpuSample) -> Document | None:
+    if not (sample.xgmi_read_bytes or sample.xgmi_write_bytes):
+        return None
+    return {"read_bytes": dict(sample.xgmi_read_bytes), "write_bytes": dict(sample.xgmi_write_bytes)}
+
+
+def _errors(reading: GpuReading) -> Document | None:
+    blocks = dict.fromkeys(block for block, _ in reading.ras_errors)
+    if not blocks:
+        return None
+    return {
+        printable(block): {severity: reading.ras_errors.get((block, severity)) for severity in _SEVERITIES}
+        for block in blocks
+    }
+
+
 def _gpu(reading: GpuReading) -> Document:
     gpu, pool = reading.gpu, _pool(reading)
     silent = reading.state in SILENT
@@ -74,14 +118,24 @@ def _gpu(reading: GpuReading) -> Document:
         "gtt_used_bytes": sample.gtt_used_bytes,
         "temperatures_celsius": _each(sample.temperatures_celsius, _SENSORS),
         "clocks_hertz": _each(sample.clocks_hertz, _CLOCKS),
+        "xcc_clocks_hertz": dict(sample.xcc_clocks_hertz),
         "power_watts": sample.power_watts,
+        "energy_joules": sample.energy_joules,
         "busy_ratio": _each(sample.busy_ratio, _ENGINES),
+        "throttle_ratio": _each(sample.throttle_ratio, _SHARES),
+        "throttled": _each(sample.throttled, _REASONS),
+        "limits": _limits(_NO_LIMITS if silent else reading.limits),
+        "pcie": _link(_NO_LINK if silent else reading.pcie),
+        "xgmi": _xgmi(sample),
+        "ras_errors": None if silent else _errors(reading),
         "fragmentation": None if silent else _fragmentation(reading.fragmentation),
         "partitions": [
             {
                 "partition": partition.partition,
                 "vram_total_bytes": None if silent else partition.vram_total_bytes,
                 "vram_used_bytes": None if silent else partition.vram_used_bytes,
+                "busy_ratio": sample.partitions.get(partition.partition, _NO_PARTITION).busy_ratio,
+                "sclk_hertz": sample.partitions.get(partition.partition, _NO_PARTITION).sclk_hertz,
             }
             for partition in gpu.partitions
         ],
@@ -89,6 +143,12 @@ def _gpu(reading: GpuReading) -> Document:
             {"source": printable(fault.source), "errno": fault.errno, "path": printable(fault.path)}
             for fault in reading.faults
         ],
+        "sampled_at": {
+            "memory": _moment(reading.sampled_at),
+            "sensors": _moment(reading.sensors_at),
+            "fragmentation": _moment(reading.fragmentation_at),
+            "ras": _moment(reading.ras_at),
+        },
     }
 
 

@@ -10,7 +10,7 @@ from rocmwatch.serve.metrics import METRICS, Kind
 _HEAD = """\
 # Metrics
 
-<!-- Written by `python -m rocmwatch.serve.metrics_doc` from rocmwatch/serve/metrics.py: edit that. -->
+<!-- Written by `python -m rocmwatch.serve.metrics_doc` from rocmwatch/serve/metrics/: edit that. -->
 
 `GET /metrics` answers in Prometheus' text format, or in OpenMetrics 1.0.0 where the client asks for it.
 
@@ -18,7 +18,8 @@ _HEAD = """\
 - A series is there when its value is known, and gone when it is not. Nothing unknown is ever 0.
 - `gpu` is the ordinal of a GPU (PCI order at first sight, kept for the boot), `pci` its address and identity.
 - `gpu_*` are of whole GPUs. What is known of a compute partition is in `gpu_partition_*`, with the label `partition`.
-- A stalled or lost GPU keeps `gpu_info`, `gpu_state` and `field_supported` and has nothing else.
+- A stalled or lost GPU keeps `gpu_info`, `gpu_state`, `field_supported` and the counts of what happened to it
+  (`gpu_state_changes_total`, `gpu_wedged_events_total`, `gpu_partition_changes_total`), and has nothing else.
 - A scrape never touches hardware: it shows the last reading, whose age is `rocmwatch_sample_age_seconds`.
 
 """

@@ -19,6 +19,8 @@ Series = tuple[Labels, float]
 Getter = Callable[[View, float], Iterator[Series]]
 _OfReading = Callable[[GpuReading], float | None]
 
+MOST_CGROUPS = 50  # a node may have thousands; the others hold less than each of these
+
 # Nothing of these is current: what was last read of them is history, and a series of it would look alive.
 SILENT = frozenset({GpuState.STALLED, GpuState.LOST})
 
@@ -119,6 +121,78 @@ def partitions(attribute: str) -> Getter:
                     yield {**place, "partition": partition.partition}, value
 
     return getter
+
+
+def partition_samples(attribute: str) -> Getter:
+    """A series for each partition that is told apart in the sample."""
+    get: Callable[[object], float | None] = attrgetter(attribute)
+
+    def getter(view: View, _now: float) -> Iterator[Series]:
+        for reading in _current(view):
+            if reading.sample is not None:
+                place = _place(reading)
+                for partition, sampled in reading.sample.partitions.items():
+                    value = get(sampled)
+                    if value is not None:
+                        yield {**place, "partition": partition}, value
+
+    return getter
+
+
+def pcie(attribute: str) -> Getter:
+    """One series a GPU: a single value of its link to the host."""
+    get: Callable[[object], float | None] = attrgetter(attribute)
+    return each_gpu(lambda reading: get(reading.pcie))
+
+
+def pressure(attribute: str) -> Getter:
+    """One series a GPU: something that its processes were denied."""
+    get: Callable[[object], float | None] = attrgetter(attribute)
+    return each_gpu(lambda reading: get(reading.pressure))
+
+
+def ras_errors(view: View, _now: float) -> Iterator[Series]:
+    """A series for each block and severity that the card counts."""
+    for reading in _current(view):
+        place = _place(reading)
+        for (block, severity), count in reading.ras_errors.items():
+            yield {**place, "block": block, "severity": severity}, count
+
+
+def cgroups(view: View, _now: float) -> Iterator[Series]:
+    """The control groups with the most VRAM, on GPUs that are known; names that read alike count as one."""
+    places = {reading.gpu.pci: _place(reading) for reading in view.snapshot.gpus}
+    known = [group for group in view.snapshot.cgroups if group.pci in places]
+    sums: dict[tuple[str, str], int] = {}
+    for group in sorted(known, key=lambda one: -one.bytes)[:MOST_CGROUPS]:
+        key = printable(group.cgroup), group.pci
+        sums[key] = sums.get(key, 0) + group.bytes
+    for (cgroup, pci), held in sums.items():
+        yield {"cgroup": cgroup, **places[pci]}, held
+
+
+def state_changes(view: View, _now: float) -> Iterator[Series]:
+    """For each GPU, lost ones included, how often it came into each state."""
+    for reading in view.snapshot.gpus:
+        place = _place(reading)
+        for state, count in reading.events.states.items():
+            yield {**place, "state": state.value}, count
+
+
+def wedged_events(view: View, _now: float) -> Iterator[Series]:
+    """For each GPU, lost ones included, how often it was announced to hang."""
+    for reading in view.snapshot.gpus:
+        place = _place(reading)
+        for method, count in reading.events.wedged.items():
+            yield {**place, "method": printable(method)}, count
+
+
+def partition_changes(view: View, _now: float) -> Iterator[Series]:
+    """For each GPU that can be partitioned, lost ones included, how often it was divided anew."""
+    for reading in view.snapshot.gpus:
+        changes = reading.events.partition_changes
+        if changes or reading.gpu.partitions or reading.gpu.compute_partition:
+            yield _place(reading), changes
 
 
 def gpu_info(view: View, _now: float) -> Iterator[Series]:

@@ -61,8 +61,45 @@ def test_a_sample_says_what_was_agreed():
         "partition": "7",
         "vram_total_bytes": 24 * views.GIB,
         "vram_used_bytes": 7 * views.GIB,
+        "busy_ratio": 0.875,
+        "sclk_hertz": 2.093e9,
     }
     assert (gpu["pool"], gpu["pool_used_bytes"], gpu["state"]) == ("vram", 28 * views.GIB, "active")
+
+
+def test_a_sample_says_what_the_hardware_says_of_itself():
+    [gpu] = sample_document(views.view(views.mi300x_cpx(0)).snapshot)["gpus"]
+    assert gpu["throttle_ratio"] == {
+        "prochot": 0.0,
+        "power": 0.25,
+        "socket_thermal": 0.0,
+        "vr_thermal": None,
+        "hbm_thermal": 0.01,
+    }
+    assert gpu["throttled"] == dict.fromkeys(("power", "current", "thermal", "prochot"))
+    assert gpu["pcie"] == {
+        "width": 16,
+        "max_width": 16,
+        "transfers_per_second": 32e9,
+        "max_transfers_per_second": 32e9,
+        "replays": 3,
+    }
+    assert gpu["xgmi"]["read_bytes"] == {"0": 0, "1": 93_424_196_608}
+    assert gpu["ras_errors"] == {
+        "umc": {"uncorrectable": 0, "correctable": 12, "deferred": 2},
+        "gfx": {"uncorrectable": 1, "correctable": None, "deferred": None},
+    }
+    assert gpu["limits"]["temperatures_celsius"]["junction"] == {"critical": 100.0, "emergency": 105.0}
+    assert gpu["limits"]["power_cap_watts"] == 750.0
+    assert (gpu["energy_joules"], gpu["xcc_clocks_hertz"]["7"]) == (123_456.789, 2.093e9)
+    assert gpu["sampled_at"]["ras"] == "2025-12-31T23:56:40.000Z"
+
+
+def test_a_card_that_counts_nothing_has_no_errors_and_no_links():
+    bare = sample_document(views.every_state().snapshot)["gpus"][6]
+    assert (None, None, {}) == (bare["ras_errors"], bare["xgmi"], bare["xcc_clocks_hertz"])
+    assert set(bare["pcie"].values()) == {None}
+    assert set(bare["sampled_at"].values()) == {None}
 
 
 @pytest.mark.parametrize("number", [2, 4])
@@ -72,6 +109,7 @@ def test_of_a_gpu_that_cannot_be_read_every_value_is_null(number):
     values = {key: value for key, value in gpu.items() if key.endswith(("_bytes", "_watts")) or key == "fragmentation"}
     assert set(values.values()) == {None}
     assert set(gpu["temperatures_celsius"].values()) == {None}
+    assert {None} == set(gpu["pcie"].values()) | {gpu["ras_errors"], gpu["limits"]["power_cap_watts"]}
 
 
 def test_a_gpu_is_given_with_its_faults():

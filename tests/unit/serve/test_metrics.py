@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from unit.serve import views
 
-from rocmwatch.model import Gpu, GpuReading, GpuSample, GpuState, Pool, View
+from rocmwatch.model import CgroupVram, Gpu, GpuEvents, GpuReading, GpuSample, GpuState, Pool, View, frozen
 from rocmwatch.serve.metrics import METRICS, Kind, families
 from rocmwatch.serve.metrics_doc import document
+from rocmwatch.serve.series import MOST_CGROUPS
 
 BASE_UNITS = ("bytes", "celsius", "hertz", "joules", "ratio", "seconds", "watts")
 OTHER_UNITS = (
@@ -43,7 +44,7 @@ def names_of(view: View, pci: str | None = None) -> set[str]:
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_a_name_ends_in_a_base_unit_or_counts_things(metric):
-    words = metric.name.removesuffix("_total").split("_")
+    words = metric.name.removesuffix("_total").removesuffix("_per_second").split("_")
     assert not set(OTHER_UNITS) & set(words)
     assert not set(BASE_UNITS) & set(words[:-1])
 
@@ -105,11 +106,36 @@ def test_a_gpu_that_cannot_be_read_keeps_its_identity_and_state_only(state):
     # even where the sampler left something in it
     view = views.view(views.reading(0, state=state))
     found = series_of(view)
-    kept = {"rocmwatch_gpu_info", "rocmwatch_gpu_state", "rocmwatch_field_supported"}
+    kept = {f"rocmwatch_{name}" for name in ("gpu_info", "gpu_state", "gpu_state_changes_total", "field_supported")}
     assert names_of(view, "0000:05:00.0") == kept
     assert found["rocmwatch_gpus", ()] == 1
     states = {dict(labels)["state"]: value for (name, labels), value in found.items() if name == "rocmwatch_gpu_state"}
     assert states == {word.value: int(word is state) for word in GpuState}
+
+
+def test_what_happened_to_a_gpu_is_told_though_it_is_lost():
+    """Else the count of lost GPUs would go with the GPU, just when somebody asks for it."""
+    events = GpuEvents(states=frozen({GpuState.LOST: 1}), wedged=frozen({"rebind": 1, "none": 3}), partition_changes=2)
+    found = series_of(views.view(views.reading(0, state=GpuState.LOST, events=events)))
+    place = (("gpu", "0"), ("pci", "0000:05:00.0"))
+    assert found["rocmwatch_gpu_state_changes_total", (*place, ("state", "lost"))] == 1
+    assert found["rocmwatch_gpu_wedged_events_total", (*place[:1], ("method", "none"), *place[1:])] == 3
+    assert found["rocmwatch_gpu_partition_changes_total", place] == 2
+
+
+def test_the_largest_control_groups_are_shown_and_no_more():
+    groups = tuple(
+        CgroupVram(cgroup=f"/job{number}", pci="0000:05:00.0", bytes=number) for number in range(MOST_CGROUPS + 10)
+    )
+    found = series_of(views.view(views.reading(0), cgroups=groups))
+    held = [value for (name, _), value in found.items() if name == "rocmwatch_cgroup_vram_bytes"]
+    assert held == list(range(MOST_CGROUPS + 9, 9, -1))
+
+
+def test_control_groups_whose_names_read_alike_are_one_series():
+    groups = tuple(CgroupVram(cgroup=name, pci="0000:05:00.0", bytes=2) for name in ("/a\n", "/a\\n"))
+    found = series_of(views.view(views.reading(0), cgroups=groups))
+    assert [4] == [value for (name, _), value in found.items() if name == "rocmwatch_cgroup_vram_bytes"]
 
 
 def test_a_suspended_gpu_has_its_memory_and_no_sensors():

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rocmwatch.model import (
+    CgroupVram,
     Fault,
     Fragmentation,
     Gpu,
+    GpuEvents,
     GpuReading,
     GpuSample,
     GpuState,
     Limits,
     Partition,
+    PartitionSample,
+    PcieLink,
     Pool,
+    Pressure,
     ReaderStatus,
     Snapshot,
     SourceStatus,
@@ -62,6 +67,7 @@ def sample(**changes: object) -> GpuSample:
         busy_ratio=frozen({"gfx": 0.97, "memory": 0.41}),
         power_watts=241.0,
         energy_joules=123_456.789,
+        throttled=frozen({"power": 1, "current": 0, "thermal": 0, "prochot": 0}),
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -80,6 +86,11 @@ TABLE = Fragmentation(
 )
 
 
+LINK = PcieLink(width=16, max_width=16, transfers_per_second=16e9, max_transfers_per_second=16e9, replays=3)
+ERRORS = frozen({("umc", "correctable"): 12, ("umc", "uncorrectable"): 0, ("gfx", "uncorrectable"): 1})
+EVENTS = GpuEvents(states=frozen({state: int(state is GpuState.STALLED) for state in GpuState}))
+
+
 def reading(number: int = 0, **changes: object) -> GpuReading:
     """A healthy MI210."""
     plain = GpuReading(
@@ -91,6 +102,10 @@ def reading(number: int = 0, **changes: object) -> GpuReading:
         sampled_at=NOW - 2,
         sensors_at=NOW - 2,
         fragmentation_at=NOW - 40,
+        pcie=LINK,
+        ras_errors=ERRORS,
+        ras_at=NOW - 200,
+        events=EVENTS,
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -125,12 +140,24 @@ def mi300x_cpx(number: int = 0) -> GpuReading:
             visible_vram_used_bytes=28 * GIB,
             temperatures_celsius=frozen({"junction": 71.0, "memory": 62.0}),
             xcc_clocks_hertz=frozen({str(die): 2.1e9 - 1e6 * die for die in range(8)}),
+            throttled=frozen({}),
+            throttle_ratio=frozen({"prochot": 0.0, "power": 0.25, "socket_thermal": 0.0, "hbm_thermal": 0.01}),
+            xgmi_read_bytes=frozen({"0": 0, "1": 93_424_196_608}),
+            xgmi_write_bytes=frozen({"0": 0, "1": 83_184_196_608}),
+            partitions=frozen(
+                {str(part): PartitionSample(busy_ratio=part / 8, sclk_hertz=2.1e9 - 1e6 * part) for part in range(8)}
+            ),
         ),
         limits=replace(LIMITS, power_cap_watts=750.0),
         fragmentation=replace(TABLE, free_blocks=frozen({order: 3 * order for order in range(19)})),
         sampled_at=NOW - 2,
         sensors_at=NOW - 2,
         fragmentation_at=NOW - 40,
+        pcie=replace(LINK, transfers_per_second=32e9, max_transfers_per_second=32e9),
+        ras_errors=frozen({**ERRORS, ("umc", "deferred"): 2}),
+        ras_at=NOW - 200,
+        pressure=Pressure(evicted_bytes=GIB, requested_bytes=29 * GIB, evicted_seconds=12.5, page_faults=1_000_000),
+        events=replace(EVENTS, wedged=frozen({"none": 1, "rebind": 2}), partition_changes=1),
     )
 
 
@@ -184,10 +211,23 @@ def every_state() -> View:
             ),
         ),
         GpuReading(gpu=Gpu(gpu="6", pci="0000:c9:00.0", pool=Pool.VRAM), state=GpuState.ACTIVE),
+        cgroups=(
+            CgroupVram(cgroup="/system.slice/vllm.service", pci="0000:05:00.0", bytes=27 * GIB),
+            CgroupVram(cgroup="/user.slice", pci="0000:05:00.0", bytes=0),
+            CgroupVram(cgroup="/system.slice/vllm.service", pci="0000:ff:00.0", bytes=GIB),
+        ),
     )
 
 
 def hostile() -> View:
     """Names that nobody should give, and that somebody will."""
     nasty = 'a"b\\c\nd\x1b[31m</td><script>alert(1)</script>\udcff\u202ex'
-    return view(reading(0, gpu=gpu(0, product=nasty, serial="\x00")), notes=(nasty,))
+    return view(
+        reading(
+            0,
+            gpu=gpu(0, product=nasty, serial="\x00"),
+            events=GpuEvents(wedged=frozen({nasty: 1})),
+        ),
+        notes=(nasty,),
+        cgroups=(CgroupVram(cgroup=f"/{nasty}", pci="0000:05:00.0", bytes=1),),
+    )
