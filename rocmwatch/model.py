@@ -413,13 +413,11 @@ class Trend:
         step_seconds: From point to point.
         ended_at: When the last point was taken, Unix seconds.
         points: Oldest first; `None` where there was no value.
-        slope_per_second: How the value grows, by the points of the last ten minutes; `None` with too few of them.
     """
 
     step_seconds: float
     ended_at: float
     points: Sequence[float | None]
-    slope_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

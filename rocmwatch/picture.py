@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
 
 from rocmwatch.judge.memory import fragmentation
-from rocmwatch.model import ReaderStatus, Snapshot, View, frozen
+from rocmwatch.judge.trends import Trends
+from rocmwatch.model import ReaderStatus, Snapshot, Trend, View, frozen
 from rocmwatch.observe.amdsmi_crew import AmdsmiCrew
 from rocmwatch.observe.backend import AUTO, Backend
 from rocmwatch.observe.census import Census, Findings
@@ -93,7 +95,13 @@ class Studio:
     """
 
     def __init__(
-        self, root: str, *, runtime_folder: str | None = None, clock: Clock | None = None, with_processes: bool = False
+        self,
+        root: str,
+        *,
+        runtime_folder: str | None = None,
+        clock: Clock | None = None,
+        with_processes: bool = False,
+        with_trends: bool = False,
     ) -> None:
         """Starts the launcher and then gives every capability away, so it has to come before any thread.
 
@@ -102,6 +110,7 @@ class Studio:
             runtime_folder: Where the GPUs' numbers are kept for the boot.
             clock: The system's, unless said otherwise.
             with_processes: Whether to look at who has something of the GPUs, and to listen for those that hang.
+            with_trends: Whether to remember the last hour.
         """
         self.clock = clock or SystemClock()
         self.root = root
@@ -116,6 +125,7 @@ class Studio:
         self.sampler = Sampler(self.backend, self.clock, Ordinals(path, boot_id(root)))
         self._process_crew = Crew(self.launcher, patience=_PROCESSES_PATIENCE, role="processes")
         self.census = Census(self._process_crew, self.clock) if with_processes else None
+        self._trends = Trends() if with_trends else None
         self._uevents = Uevents() if with_processes and not root else None
 
     def take(self, *, config_loaded_at: float, config_last_reload_successful: bool = True) -> View:
@@ -124,15 +134,23 @@ class Studio:
         Raises:
             LauncherLost: When the launcher is gone.
         """
+        snapshot = self._snapshot()
         return View(
-            snapshot=self._snapshot(),
+            snapshot=snapshot,
             version=self._version,
             started_at=self._started_at,
             hostname=platform.node(),
             root=self.root,
             config_loaded_at=config_loaded_at,
             config_last_reload_successful=config_last_reload_successful,
+            trends=self._trends_with(snapshot),
         )
+
+    def _trends_with(self, snapshot: Snapshot) -> Mapping[str, Mapping[str, Trend]]:
+        if self._trends is None:
+            return frozen({})
+        interval = self.sampler.pace.memory
+        return self._trends.take(snapshot, self.clock.monotonic(), snapshot.taken_at, interval)
 
     def _snapshot(self) -> Snapshot:
         for card, method in self._uevents.wedged() if self._uevents else ():

@@ -24,7 +24,8 @@ def run(config_path: str, root: str) -> None:
     """
     from rocmwatch.picture import Studio
 
-    studio = Studio(root, runtime_folder=_runtime_folder(), with_processes=True)  # no capability is left from here on
+    # no capability is left from here on
+    studio = Studio(root, runtime_folder=_runtime_folder(), with_processes=True, with_trends=True)
     status = EXIT_FAILED
     try:
         from rocmwatch.daemon import Daemon  # the heavy part: the launcher gets ready meanwhile

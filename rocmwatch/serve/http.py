@@ -27,11 +27,12 @@ cheroot.comma_separated_headers.append(b"Content-Length")  # type: ignore[attr-d
 
 
 class Request(NamedTuple):
-    """What the application sees of a request. Header names are in lower case."""
+    """What the application sees of a request. Header names are in lower case; the query is as it came."""
 
     method: str
     path: str
     headers: Mapping[str, str]
+    query: str = ""
 
 
 class Response(NamedTuple):
@@ -122,7 +123,8 @@ class _Gateway(cheroot.Gateway):
         req = self.req
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in req.inheaders.items()}
         method = req.method.decode("latin-1")
-        answer = self.req.server.application(Request(method, req.path.decode("latin-1"), headers))
+        request = Request(method, req.path.decode("latin-1"), headers, req.qs.decode("latin-1"))
+        answer = self.req.server.application(request)
         req.status = answer.status.encode("latin-1")
         length = str(sum(len(piece) for piece in answer.body))
         for name, value in (*answer.headers, ("Content-Length", length)):

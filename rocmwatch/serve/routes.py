@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from rocmwatch.serve.http import Request, Response
 from rocmwatch.serve.negotiation import accepts_gzip, wants_openmetrics
 from rocmwatch.serve.page import render_page
 from rocmwatch.serve.page_style import STYLE_HASH
+from rocmwatch.serve.trends_document import parse_wish, trends_document
 
 _TEXT = "text/plain; charset=utf-8"
 _OK = "200 OK"
@@ -29,6 +31,7 @@ _SAFE = (
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
+_VARY = ("Vary", "Accept-Encoding")
 _NOT_YET = "rocmwatch has not read the GPUs yet: ask again in a few seconds\n"
 
 Current = Callable[[], View | None]
@@ -80,6 +83,7 @@ class Application:
             "/-/reload": _Route(("POST",), self._do_reload),
             "/api/v1/snapshot": _Route(show, self._snapshot),
             "/api/v1/status": _Route(show, self._status),
+            "/api/v1/trends": _Route(show, self._trends),
         }
 
     def __call__(self, request: Request) -> Response:
@@ -116,6 +120,17 @@ class Application:
 
     def _status(self, _request: Request) -> Response:
         return self._document(lambda view: status_document(view, self._now()))
+
+    def _trends(self, request: Request) -> Response:
+        try:
+            wish = parse_wish(request.query)
+        except ValueError as error:
+            return _text("400 Bad Request", f"{error}\n")
+        answer = self._document(lambda view: trends_document(view, wish))
+        if not accepts_gzip(request.headers.get("accept-encoding", "")):
+            return answer._replace(headers=(*answer.headers, _VARY))
+        body = gzip.compress(b"".join(answer.body), compresslevel=1)  # it is the one large document, and mostly digits
+        return answer._replace(headers=(*answer.headers, _VARY, ("Content-Encoding", "gzip")), body=(body,))
 
     def _document(self, make: Callable[[View], dict[str, object]]) -> Response:
         view = self._current()
