@@ -6,11 +6,12 @@ import pytest
 
 from rocmwatch.model import SourceStatus
 from rocmwatch.observe.sources import Sources
-from rocmwatch.observe.wire import FRAGMENTATION, MEMORY, SENSOR_FIELDS, SENSORS, GpuFrame, Order
+from rocmwatch.observe.wire import FRAGMENTATION, MEMORY, RAS, SENSOR_FIELDS, SENSORS, GpuFrame, Order
 
 VALUES = (None, 61.0, *(None,) * 7)
 EMPTY = (None,) * len(SENSOR_FIELDS)
 TABLE = ("F3", 4096, 4096, ((0, 1),))
+ERRORS = (("umc", 0, 3, None),)
 REFUSED = (SENSORS, "power", "EBUSY", "/power1_input")
 WELL = GpuFrame("active", MEMORY | SENSORS, (1, 2, 3), sensors=VALUES)
 ASLEEP = GpuFrame("suspended", MEMORY | SENSORS, (1, 2, 3))
@@ -23,8 +24,9 @@ GONE = GpuFrame("gone")
 def last_success(what: int, *frames: GpuFrame | None) -> dict[str, float | None]:
     """When each source succeeded last, if all of them did at 100 and these frames came back at 200."""
     sources = Sources()
-    everything = MEMORY | SENSORS | FRAGMENTATION
-    sources.note_gpus([(Order("a", everything), WELL._replace(table=TABLE))], 100.0, 0.1, listed=True)
+    everything = MEMORY | SENSORS | FRAGMENTATION | RAS
+    well = WELL._replace(done=everything, table=TABLE, ras=ERRORS)
+    sources.note_gpus([(Order("a", everything), well)], 100.0, 0.1, listed=True)
     results = [(Order(str(number), what), frame) for number, frame in enumerate(frames)]
     sources.note_gpus(results, 200.0, 0.2, listed=True)
     return {name: status.last_success_at for name, status in sources.current().items()}
@@ -67,8 +69,31 @@ def test_fragmentation(tables: tuple[object, ...], at: float) -> None:
     assert at == last_success(FRAGMENTATION | MEMORY, *frames)["fragmentation"]
 
 
+ASKED = WELL._replace(done=MEMORY | RAS, ras=ERRORS)
+ONE_BLOCK_FAILS = ASKED._replace(faults=((RAS, "ras_gfx", "EINVAL", "/ras/gfx_err_count"),))
+
+
+@pytest.mark.parametrize(
+    ("frames", "at"),
+    [
+        ((ASKED, ASKED), 200.0),
+        ((ASKED, WELL), 200.0),
+        ((ASKED, ASKED._replace(ras=())), 200.0),
+        ((ASKED._replace(ras=()),), 100.0),
+        ((ASKED, ASKED._replace(ras=None)), 100.0),
+        ((ASKED, ONE_BLOCK_FAILS), 100.0),
+        ((ASKED, None), 100.0),
+        ((WELL, WELL), 100.0),
+    ],
+)
+def test_errors(frames: tuple[GpuFrame | None, ...], at: float) -> None:
+    """A GPU that was left alone, and one that counts nothing, have nothing to fail."""
+    assert at == last_success(MEMORY | RAS, *frames)["ras"]
+
+
 def test_what_was_not_due_keeps_its_last_words() -> None:
-    assert {"memory": 200.0, "sensors": 100.0, "fragmentation": 100.0} == last_success(MEMORY, WELL)
+    expected = {"memory": 200.0, "sensors": 100.0, "fragmentation": 100.0, "ras": 100.0}
+    assert expected == last_success(MEMORY, WELL)
 
 
 def test_on_a_node_without_a_gpu_there_is_no_memory_that_fails() -> None:
