@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from faultfs import FaultFS
+from kernel_bytes import metrics
 from watching import MINUTE, PACE, Watcher, descriptors_of, eventually, faults_of, of, said, state_of, states
 
 from rocmwatch.model import Snapshot
@@ -76,6 +77,8 @@ def assert_only_stalled(snapshot: Snapshot, *stalled: str) -> None:
         "pp_dpm_sclk",
         "serial_number",
         "hwmon/hwmon*/temp2_label",
+        "current_link_speed",
+        "ras/umc_err_count",
     ],
 )
 def test_a_read_that_never_returns_stalls_its_gpu_and_no_other(fs: FaultFS, watch: Watch, file: str) -> None:
@@ -105,6 +108,43 @@ def test_the_table_of_blocks_that_hangs_stalls_its_gpu(fs: FaultFS, watch: Watch
     fs.set({f"/sys/kernel/debug/dri/{SICK}/amdgpu_vram_mm": "hang"})
 
     assert_only_stalled(watcher.tick(MINUTE), SICK)
+
+
+def test_a_partition_s_file_that_hangs_stalls_its_gpu(node: Node, mirror: Mirror, watch: Watch) -> None:
+    made = node("mi300x-cpx", gpus=2)
+    for place in made.places:
+        folder = Path(made.root, f"sys/class/drm/renderD{place.extra[0].render_minor}/device/xcp")
+        folder.mkdir()
+        (folder / "xcp_metrics").write_bytes(metrics((1, 0), size=488))
+    fs = mirror(Path(made.root))
+    watcher = watch(fs.root)
+    before = watcher.tick()
+    sick = Path(made.root, f"sys/class/drm/renderD{made.places[1].extra[0].render_minor}/device").resolve()
+    fs.set({f"*/{sick.name}/xcp/xcp_metrics": "hang"})
+    hung = watcher.tick()
+    fs.release()
+    back = watcher.until(is_well)
+
+    assert_only_stalled(hung, made.places[1].pci)
+    assert [said(reading) for reading in before.gpus] == [said(reading) for reading in back.gpus]
+
+
+def test_a_gpu_that_hangs_when_it_is_asked_for_its_errors_is_asked_less_and_less(fs: FaultFS, watch: Watch) -> None:
+    """The first time after two of its intervals, then after four: else it were stalled half of the time."""
+    watcher = watch(fs.root)
+    watcher.tick()
+    fs.set({f"*/{SICK}/ras/umc_err_count": "hang"})
+    hung = watcher.tick(MINUTE)
+    fs.release()
+    back = watcher.until(is_well)
+    fs.set({f"*/{SICK}/ras/umc_err_count": "hang"})
+    since = watcher.clock.unix() - hung.taken_at
+    well = [watcher.tick(5.0) for _ in range(int((120.0 - since - 10.0) // 5.0))]
+    again = watcher.until(lambda snapshot: states(snapshot)[SICK] == "stalled")
+
+    assert_only_stalled(hung, SICK)
+    assert all(is_well(snapshot) for snapshot in (back, *well))
+    assert 115.0 <= again.taken_at - hung.taken_at <= 125.0
 
 
 @pytest.mark.parametrize("rule", ["open:hang", "hang"])

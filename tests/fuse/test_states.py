@@ -82,6 +82,24 @@ def test_a_reset_lasts_until_the_sensors_say_otherwise(fs: FaultFS, watch: Watch
     assert "active" == seen[-1]
 
 
+def test_a_card_that_is_being_reset_is_not_asked_for_its_errors(fs: FaultFS, watch: Watch) -> None:
+    """They would hang, and nobody notices; they are asked for as soon as the reset is over."""
+    fs.set(rules("EBUSY", *SENSORS) | rules("hang", f"{DEVICE}/ras/*", f"{DEVICE}/*_link_*"))
+    watcher = watch(fs.root)
+    during = [watcher.tick(seconds) for seconds in (5.0, MINUTE, 5.0)]
+    fs.release()
+    after = watcher.tick()
+
+    for snapshot in during:
+        sick = of(snapshot, SICK)
+        assert ({SICK: "resetting", WELL: "active"}, {}) == (states(snapshot), sick.ras_errors)
+        assert 0 == snapshot.readers.restarts
+    assert of(during[0], WELL).ras_at is not None
+    back = watcher.tick()
+    assert ("active", after.taken_at) == (states(after)[SICK], of(after, SICK).sensors_at)
+    assert (True, back.taken_at) == (bool(of(back, SICK).ras_errors), of(back, SICK).ras_at)
+
+
 def test_one_sensor_that_is_busy_is_no_reset(fs: FaultFS, watch: Watch) -> None:
     watcher = watch(fs.root)
     fs.set(rules("EBUSY", f"{DEVICE}/hwmon/hwmon*/power1_input"))
