@@ -86,7 +86,7 @@ class MetricsReading(NamedTuple):
             told from two readings. Empty where the revision has none.
         accumulator_bits: Their width; 0 without any.
         throttle_status: What `throttle.throttled_now` understands.
-        links: For each of `xgmi.FIELDS` the numbers of all links, as they are in the file.
+        links: For each of `xgmi.FIELDS` the bytes of all links, for `xgmi.link_bytes`.
     """
 
     temperature_edge: float | None
@@ -102,7 +102,7 @@ class MetricsReading(NamedTuple):
     accumulated: tuple[int, ...] = ()
     accumulator_bits: int = 0
     throttle_status: int | None = None
-    links: tuple[tuple[int, ...], ...] = ()
+    links: tuple[bytes, ...] = ()
 
 
 def is_apu(format_revision: int) -> bool:
@@ -186,7 +186,7 @@ class Decoder:
                 plan.accumulated(numbers),
                 plan.accumulator_bits,
                 status if status != _MISSING_U64 else None,
-                tuple([numbers[link] for link in plan.links]),
+                plan.links(raw),
             )
         )
 

@@ -137,7 +137,7 @@ class Plan(NamedTuple):
             has none, and so for the others that may be missing.
         accumulator_bits: Their width.
         throttled: Which number has a bit for each reason to hold the clocks down.
-        links: Which numbers are those of `xgmi.FIELDS`, each for all links.
+        links: Cuts each of `xgmi.FIELDS` out of the file, for all links: two dozen numbers that nobody needs here.
         busy: Yields how busy each compute die is, percent. For partitioned cards only: nobody else asks.
         busy_by_partition: Whether they come by partition, eight for each, or else by die.
         words: Yields what describes the layout in a file that describes itself (1.9), and `expected` what it was.
@@ -154,7 +154,7 @@ class Plan(NamedTuple):
     accumulated: Callable[[tuple[int, ...]], tuple[int, ...]]
     accumulator_bits: int
     throttled: int | None
-    links: tuple[slice, ...]
+    links: Callable[[bytes], tuple[bytes, ...]]
     busy: Callable[[bytes], tuple[int, ...]] | None
     busy_by_partition: bool
     words: Callable[[bytes], tuple[int, ...]] | None
@@ -178,7 +178,7 @@ def make_plan(
         words: Offset and type of what describes the layout within the file, where anything does.
     """
     sources = SOURCES[revision]
-    names = {name for _, name, _ in sources} | {DIES, HBM, THROTTLED, *throttle.ACCUMULATED, *xgmi.FIELDS}
+    names = {name for _, name, _ in sources} | {DIES, HBM, THROTTLED, *throttle.ACCUMULATED}
     needed = sorted({field.name: field for field in layout if field.name in names}.values(), key=_offset)
     starts: dict[str, slice] = {}
     parts = [(0, "B")]  # a byte of the header: the number to pick for what there is none of
@@ -216,7 +216,7 @@ def make_plan(
         accumulated=itemgetter(*(starts[name].start for name in throttle.ACCUMULATED)) if bits else _nothing,
         accumulator_bits=bits,
         throttled=starts[THROTTLED].start if formats.get(THROTTLED) == "Q" else None,
-        links=_links(starts, formats),
+        links=_links(layout),
         busy=skipping((field.offset, f"{field.count}{field.fmt}") for field in busy).unpack_from if busy else None,
         busy_by_partition=len(busy) > 1,
         words=read_words,
@@ -224,16 +224,20 @@ def make_plan(
     )
 
 
-def _nothing(_numbers: tuple[int, ...]) -> tuple[int, ...]:
+def _nothing(_numbers: object) -> tuple[()]:
     return ()
 
 
-def _links(starts: dict[str, slice], formats: dict[str, str]) -> tuple[slice, ...]:
-    """Where the counters of the links are, and their states where the revision has them."""
-    read, written, status = (starts.get(name) for name in xgmi.FIELDS)
-    if read is None or written is None or {formats[name] for name in xgmi.FIELDS[:2]} != {"Q"}:
-        return ()
-    return (read, written, status or slice(0, 0))
+def _links(layout: Iterable[LayoutField]) -> Callable[[bytes], tuple[bytes, ...]]:
+    """Cuts out the counters of the links, and their states where the revision has them."""
+    places = {
+        field.name: slice(field.offset, field.offset + field.count * WIDTHS[field.fmt])
+        for field in layout
+        if field.fmt == xgmi.FIELDS.get(field.name)
+    }
+    if len(places.keys() & {xgmi.READ, xgmi.WRITTEN}) < 2:
+        return _nothing
+    return itemgetter(*(places.get(name, slice(0, 0)) for name in xgmi.FIELDS))
 
 
 def skipping(parts: Iterable[tuple[int, str]]) -> Struct:

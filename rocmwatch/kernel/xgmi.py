@@ -10,26 +10,30 @@ Source: drivers/gpu/drm/amd/pm/swsmu/smu13 (xgmi_read_data_acc); amdgpu_get_xgmi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from struct import iter_unpack
 
-FIELDS = ("xgmi_read_data_acc", "xgmi_write_data_acc", "xgmi_link_status")  # in the order in which they travel
+READ, WRITTEN, STATUS = "xgmi_read_data_acc", "xgmi_write_data_acc", "xgmi_link_status"
+FIELDS = {READ: "Q", WRITTEN: "Q", STATUS: "H"}
+"""The kernel's fields and their types, in the order in which they travel."""
+
 _KILOBYTE = 1024
 _NOT_AVAILABLE = (1 << 64) - 1
 _NO_STATUS = 0xFFFF
 
 
-def link_bytes(kilobytes: Sequence[int], status: Sequence[int] = ()) -> dict[str, int]:
+def link_bytes(kilobytes: bytes, status: bytes = b"") -> dict[str, int]:
     """Bytes by the number of the link.
 
     A link without a status that never carried anything is none: it has no entry. One that did carry something is there,
     whatever its status: drivers do not know how to ask every card.
 
     Args:
-        kilobytes: Of each link.
-        status: Of each link, where the revision has it.
+        kilobytes: A counter for each link, as it is in the file.
+        status: The same of its state, where the revision has it.
     """
+    states = [state for (state,) in iter_unpack("<H", status)]
     return {
         str(link): count * _KILOBYTE
-        for link, count in enumerate(kilobytes)
-        if count != _NOT_AVAILABLE and (count or link >= len(status) or status[link] != _NO_STATUS)
+        for link, (count,) in enumerate(iter_unpack("<Q", kilobytes))
+        if count != _NOT_AVAILABLE and (count or link >= len(states) or states[link] != _NO_STATUS)
     }

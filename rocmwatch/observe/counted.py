@@ -11,7 +11,7 @@ from rocmwatch.observe.wire import GpuFrame, Part
 COUNTER_NAMES = ("throttle_ratio", "throttled", "xgmi")  # what has no file of its own
 PARTITION_NAME = "partition_busy"
 _NO_PARTITIONS: Mapping[str, PartitionSample] = frozen({})
-_NO_LINKS: tuple[tuple[int, ...], ...] = ((), (), ())
+_NO_LINKS = (b"", b"", b"")
 
 
 def _nothing() -> Mapping[str, float]:
@@ -50,9 +50,10 @@ def understood(frame: GpuFrame, parts: tuple[Part, ...], meter: ThrottleMeter) -
     )
 
 
-def names_in(frame: GpuFrame) -> frozenset[str]:
-    """Which of the fields the card can tell, as this frame shows."""
-    there = (frame.accumulated, frame.throttle_status is not None, frame.links)
+def names_in(frame: GpuFrame, counted: Counted) -> frozenset[str]:
+    """Which of the fields the card can tell, as this frame shows; a first share of time is still to come."""
+    counts = bool(frame.accumulated) and frame.accumulated[0] != (1 << frame.accumulator_bits) - 1
+    there = (counts, counted.throttled, counted.xgmi_read_bytes or counted.xgmi_write_bytes)
     names = [name for name, value in zip(COUNTER_NAMES, there, strict=True) if value]
     if any(busy is not None for busy, _ in frame.partition_readings):
         names.append(PARTITION_NAME)

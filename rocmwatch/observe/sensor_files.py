@@ -46,7 +46,7 @@ class SensorReading(NamedTuple):
     accumulated: tuple[int, ...] = ()
     accumulator_bits: int = 0
     throttle_status: int | None = None
-    links: tuple[tuple[int, ...], ...] = ()
+    links: tuple[bytes, ...] = ()
     partitions: "tuple[tuple[float | None, float | None], ...]" = ()
 
     def is_empty(self) -> bool:

@@ -212,7 +212,7 @@ class Track:
         if frame.metrics_format not in (None, self._metrics_format):
             self._metrics_format, self._gpu = frame.metrics_format, None
         self._counted = understood(frame, self._parts, self._meter)
-        self._see(names_in(frame))
+        self._see(names_in(frame, self._counted))
 
     def _apply_slow(self, frame: GpuFrame) -> None:
         if frame.totals is not None:

@@ -191,7 +191,7 @@ class GpuFrame(NamedTuple):
     accumulated: tuple[int, ...] = ()
     accumulator_bits: int = 0
     throttle_status: int | None = None
-    links: tuple[tuple[int, ...], ...] = ()
+    links: tuple[bytes, ...] = ()
     partition_readings: "tuple[tuple[float | None, float | None], ...]" = ()
     pcie: "LinkTuple | None" = None
     ras: "tuple[ErrorTuple, ...] | None" = None

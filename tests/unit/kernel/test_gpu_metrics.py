@@ -308,6 +308,14 @@ def attributes_of_1_9(*, accumulator=U64, link_unit=9, links=8):
     return attributes(*reversed(counters), read, written, attribute(31, NONE, *U16, *[1] * links))
 
 
+def links(read, written, status):
+    return (
+        struct.pack(f"<{len(read)}Q", *read),
+        struct.pack(f"<{len(written)}Q", *written),
+        struct.pack(f"<{len(status)}H", *status),
+    )
+
+
 @pytest.mark.parametrize("revision", sorted(ACCUMULATED))
 def test_accumulators_are_taken_as_they_are(revision):
     places = [(ACCUMULATED[revision] + 4 * n, "I", 1000 + n) for n in range(6)]
@@ -330,12 +338,13 @@ def test_accumulators_of_an_odd_type_or_number_are_none():
 def test_the_counters_of_the_links_are_taken_as_they_are(revision):
     places = [(XGMI[revision] + 8 * n, "Q", n) for n in range(16)]
     status = [(264 + 2 * n, "H", 1) for n in range(8)] if revision in ((1, 7), (1, 8)) else []
-    expected = (tuple(range(8)), tuple(range(8, 16)), (1,) * 8 if status else ())
+    expected = links(range(8), range(8, 16), (1,) * 8 if status else ())
     assert Decoder().decode(metrics(revision, places + status)).links == expected
 
 
 def test_the_links_of_a_file_that_describes_itself_are_as_many_as_it_says():
-    assert Decoder().decode(attributes_of_1_9(links=3)).links == ((0, 1, 2), (100, 101, 102), (1, 1, 1))
+    expected = links(range(3), range(100, 103), (1, 1, 1))
+    assert Decoder().decode(attributes_of_1_9(links=3)).links == expected
     assert Decoder().decode(attributes_of_1_9(link_unit=NONE)).links == ()
 
 

@@ -1,6 +1,12 @@
-from rocmwatch.kernel.xgmi import link_bytes
+import struct
+
+from rocmwatch.kernel import xgmi
 
 MISSING = (1 << 64) - 1
+
+
+def link_bytes(kilobytes, status=()):
+    return xgmi.link_bytes(struct.pack(f"<{len(kilobytes)}Q", *kilobytes), struct.pack(f"<{len(status)}H", *status))
 
 
 def test_bytes_are_told_by_link():

@@ -121,6 +121,16 @@ def test_bytes_over_links_are_told_by_link(node: Node, watch: Watch) -> None:
     assert {str(n): 1024 * (8 + n) for n in range(8)} == sample.xgmi_write_bytes
 
 
+def test_a_card_whose_counters_are_not_available_has_none(node: Node, watch: Watch) -> None:
+    made = node()
+    (device(made) / "gpu_metrics").write_bytes(metrics((1, 8)))
+    watcher = watch(made.root)
+    reading = [watcher.tick() for _ in range(2)][-1].gpus[0]
+
+    assert ({}, {}) == (sample_of(reading).throttle_ratio, sample_of(reading).xgmi_read_bytes)
+    assert [False] * 3 == [reading.gpu.fields[name] for name in ("throttle_ratio", "throttled", "xgmi")]
+
+
 # Partitions
 
 
