@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from rocmwatch.model import View
 from rocmwatch.serve.documents import sample_document, status_document
@@ -31,6 +32,7 @@ _SAFE = (
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
+_MOST_UNFOLDED = 256
 _VARY = ("Vary", "Accept-Encoding")
 _NOT_YET = "rocmwatch has not read the GPUs yet: ask again in a few seconds\n"
 
@@ -106,8 +108,10 @@ class Application:
         coding = (("Content-Encoding", "gzip"),) if gzip else ()
         return _response(_OK, form.value, *body, extra=(("Vary", "Accept, Accept-Encoding"), *coding))
 
-    def _page(self, _request: Request) -> Response:
-        return _response(_OK, "text/html; charset=utf-8", render_page(self._current(), self._now()).encode())
+    def _page(self, request: Request) -> Response:
+        unfolded = frozenset(value for key, value in parse_qsl(request.query)[:_MOST_UNFOLDED] if key == "open")
+        page = render_page(self._current(), self._now(), unfolded)
+        return _response(_OK, "text/html; charset=utf-8", page.encode())
 
     def _healthy(self, _request: Request) -> Response:
         return _text(_OK, "rocmwatch is serving\n")

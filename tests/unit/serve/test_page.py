@@ -94,7 +94,58 @@ def test_what_is_wrong_is_said_at_the_top():
     assert "No AMD GPU" not in unlisted
 
 
-@pytest.mark.parametrize("link", ["/metrics", "/api/v1/snapshot", "/api/v1/status", "/-/healthy"])
+def cells(reading, query=()):
+    """The text of a page of one GPU."""
+    return " ".join(read(render_page(views.view(reading, notes=()), views.NOW, query)).texts)
+
+
+def test_what_should_not_be_so_is_said_in_words():
+    text = cells(views.mi300x_cpx())
+    assert "held down 25 % of the time by power" in text
+    assert "held down 1 % of the time by hbm thermal" in text
+    assert "prochot" not in text
+    assert "uncorrectable errors: gfx 1" in text
+    assert "1.0 GiB of its buffers lie in host memory" in text
+    assert "lanes" not in text
+    narrow = replace(views.LINK, width=8)
+    assert "PCIe uses 8 of 16 lanes" in cells(views.reading(pcie=narrow))
+
+
+def test_a_gpu_that_is_well_has_no_trouble():
+    sample = views.sample(throttled=views.frozen({"power": 0}))
+    well = views.reading(sample=sample, ras_errors=views.frozen({("umc", "correctable"): 5}))
+    assert "troubles" not in render_page(views.view(well), views.NOW).partition("</style>")[2]
+
+
+@pytest.mark.parametrize(("celsius", "near"), [(94.9, False), (95.0, True), (101.0, True)])
+def test_a_temperature_near_its_limit_is_said_in_words(celsius, near):
+    sample = views.sample(temperatures_celsius=views.frozen({"junction": celsius, "edge": 50.0}))
+    assert near is ("near the limit: junction" in cells(views.reading(sample=sample)))
+
+
+def test_old_data_is_called_old():
+    assert "old: read 31 s ago" in cells(views.reading(sampled_at=views.NOW - 31))
+    assert "old:" not in cells(views.reading(sampled_at=views.NOW - 29))
+
+
+def test_partitions_are_folded_and_the_link_remembers_the_others():
+    view = views.view(views.mi300x_cpx(0), views.mi300x_cpx(1))
+    page = read(render_page(view, views.NOW, {"1"}))
+    links = [value for name, value in page.attributes if name == "href" and value and "open" in value]
+    assert ["/?open=1&open=0#gpu-0"] == links
+    assert ("href", "/#gpu-1") in page.attributes
+    assert "0 B of 24.0 GiB · busy 0 % · 2100 MHz" in page.texts
+    assert page.texts.count("show 8 partitions") == 1
+    assert page.texts.count("hide 8 partitions") == 1
+
+
+def test_what_is_asked_to_be_open_and_is_no_gpu_does_no_harm():
+    page = render_page(views.view(views.mi300x_cpx(0)), views.NOW, {"<script>", "99"})
+    assert "<script" not in page
+    assert 'href="/?open=0#gpu-0"' in page
+
+
+@pytest.mark.parametrize("link", ["/metrics", "/api/v1/snapshot", "/api/v1/trends", "/api/v1/status", "/-/healthy"])
 def test_the_page_leads_on(link):
     assert ("href", link) in read(render_page(None, views.NOW)).attributes
 
