@@ -145,7 +145,8 @@ def said(reading: GpuReading) -> dict[str, object]:
         values |= {f"clock_{name}": value for name, value in sample.clocks_hertz.items()}
         values |= {f"busy_{name}": value for name, value in sample.busy_ratio.items()}
         values |= {f"xcc_clock_{name}": value for name, value in sample.xcc_clocks_hertz.items()}
-        values |= {"throttled": sample.throttled or None, "throttle_ratio": sample.throttle_ratio or None}
+        values |= {f"throttled_{name}": value for name, value in sample.throttled.items()}
+        values |= {f"throttle_ratio_{name}": value for name, value in sample.throttle_ratio.items()}
         values["xgmi"] = (sample.xgmi_read_bytes, sample.xgmi_write_bytes) if sample.xgmi_read_bytes else None
         values |= {f"partition_busy_{name}": value for name, value in sample.partitions.items()}
     for (sensor, limit), value in limits.temperatures_celsius.items():

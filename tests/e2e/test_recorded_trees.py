@@ -134,6 +134,25 @@ def metrics(device: Path) -> Iterator[tuple[str, object]]:
             yield field, next(value for value in values if value != 0xFFFF) * factor
 
 
+def throttled(device: Path) -> Iterator[tuple[str, object]]:
+    """The four groups of bits of a revision 1.3."""
+    raw = (device / "gpu_metrics").read_bytes() if (device / "gpu_metrics").exists() else b""
+    if raw[2:4] == b"\x01\x03" and raw[112:120] != b"\xff" * 8:
+        groups = struct.unpack_from("<4H", raw, 112)
+        yield "throttled_power", int(groups[0] > 0)
+        yield "throttled_current", int(groups[1] > 0)
+        yield "throttled_thermal", int(groups[2] & 0x3FFF > 0)
+        yield "throttled_prochot", int(groups[2] >> 14 > 0)
+
+
+def link(device: Path) -> Iterator[tuple[str, object]]:
+    for kind, file in (("", "current"), ("max_", "max")):
+        speed = re.match(r"([\d.]+) GT/s", text(device / f"{file}_link_speed"))
+        yield f"pcie_{kind}transfers_per_second", float(speed[1]) * 1e9 if speed else None
+        yield f"pcie_{kind}width", number(device / f"{file}_link_width") or None
+    yield "pcie_replays", number(device / "pcie_replay_count")
+
+
 def identity(device: Path) -> Iterator[tuple[str, object]]:
     for file, field in (
         ("product_name", "product"),
@@ -151,6 +170,7 @@ def expected(tree: Tree) -> dict[str, object]:
     """All that the tree says, by the names that a reading has for it."""
     device = tree.device
     found = dict(identity(device)) | dict(memory(device))
+    found |= dict(throttled(device)) | dict(link(device))
     found |= dict(metrics(device)) | {k: v for k, v in sensors(device) if v is not None}
     for busy in ("busy_gfx", "busy_memory"):
         if found.get(busy) is not None:
