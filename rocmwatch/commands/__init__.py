@@ -17,6 +17,7 @@ import click
 COMMANDS = {
     "run": ("run", "run", "The daemon: samples, and serves Prometheus and people."),
     "sample": ("sample", "sample", "One reading of the node's GPUs."),
+    "top": ("top", "top", "The live view of the node's GPUs."),
     "status": ("status", "status", "How the daemon and its GPUs are."),
     "check-config": ("check_config", "check_config", "Checks a configuration, all of it at once."),
     "simulate": ("simulate", "simulate", "Makes a simulated node, as a file tree that moves."),
