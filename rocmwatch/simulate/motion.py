@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rocmwatch.simulate import blocks
@@ -20,6 +20,8 @@ _AMBIENT_CELSIUS = 31.0
 _IDLE_WORK = 0.002  # an idle GPU still does something: counters never stand still
 _POWER_LAG_SECONDS = 2.0
 _MEMORY_SHARE = 0.7  # decoding is bound by memory
+_POWER_LIMITED_SHARE = 0.03  # of its work is done with clocks held down by the power limit, as is usual
+_XGMI_BYTES_PER_SECOND = 1_024_000_000  # to each neighbour, while it works
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,12 @@ class State:
         sclk_mhz: Of each compute die (XCC).
         energy_joules: Since boot.
         busy_gfx_seconds: Work done since boot: the integral of `busy_gfx`.
+        throttle: By reason, for how many seconds since boot the clocks were held down: `prochot`, `power`,
+            `socket_thermal`, `vr_thermal`, `hbm_thermal`. A reason that is missing never did.
+        throttled: Why they are held down at this moment: `power`, `current`, `thermal`, `prochot`.
+        ras: By (block, severity), hardware errors since boot: `correctable`, `uncorrectable`, `deferred`. What is
+            missing is 0.
+        xgmi_bytes: What it has read over each of its links to other GPUs since boot; it has written nine tenths of it.
     """
 
     seconds: float
@@ -50,6 +58,10 @@ class State:
     energy_joules: float
     busy_gfx_seconds: float
     busy_memory_seconds: float
+    throttle: Mapping[str, float] = field(default_factory=dict)
+    throttled: frozenset[str] = frozenset()
+    ras: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    xgmi_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +181,8 @@ def healthy(model: Model, seed: int, index: int, seconds: float) -> State:
         energy_joules=model.power_idle_watts * (UPTIME_SECONDS + seconds) + range_watts * done,
         busy_gfx_seconds=done,
         busy_memory_seconds=_MEMORY_SHARE * done,
+        throttle={"power": _POWER_LIMITED_SHARE * done},
+        xgmi_bytes=int(_XGMI_BYTES_PER_SECOND * _MEMORY_SHARE * done),
     )
 
 
