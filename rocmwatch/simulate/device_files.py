@@ -7,6 +7,7 @@ amdgpu_fru_eeprom.c, amdgpu_gfx.c (partitions), amdgpu_xgmi.c, amdgpu_ras.c, dri
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from rocmwatch.simulate.buddy_text import Allocator, buddy_text
 from rocmwatch.simulate.metrics import gpu_metrics
@@ -21,28 +22,43 @@ _DEEP_SLEEP_MHZ = 140  # below it an MI300 prints its clock as `S:`
 _NO_HYSTERESIS = -273150  # what the driver prints for a hysteresis that is not set
 
 
-def moving_files(model: Model) -> dict[str, Render]:
-    """The files below the device's folder that change with its state; `hwmon/` stands for its hwmon folder."""
+def moving_files(model: Model, place: Place) -> dict[str, Render]:
+    """The files of a GPU that change with its state, by path below the root."""
+    hwmon = place.hwmon
+    silent = model.is_silent(place.index)
     files: dict[str, Render] = {
         "mem_info_vram_used": lambda state: _line(state.vram_used_bytes),
         "mem_info_vis_vram_used": lambda state: _line(state.vram_used_bytes),
         "mem_info_gtt_used": lambda state: _line(state.gtt_used_bytes),
         "gpu_busy_percent": lambda state: _line(int(100 * state.busy_gfx)),
-        "gpu_metrics": lambda state: gpu_metrics(model, state),
+        "gpu_metrics": lambda state: gpu_metrics(model, _muted(state) if silent else state),
         model.sclk.dpm_file: lambda state: _levels(model.sclk, state.sclk_mhz[0]),
         model.mclk.dpm_file: lambda state: _levels(model.mclk, state.mclk_mhz),
     }
     if model.has_memory_busy:
         files["mem_busy_percent"] = lambda state: _line(int(100 * state.busy_memory))
+    files = {f"{place.device}/{name}": render for name, render in files.items()}
     for sensor in model.sensors:
-        files[f"hwmon/temp{sensor.number}_input"] = _temperature(sensor.label)
-    for file in model.power_files:
-        files[f"hwmon/{file}"] = lambda state: _line(int(state.power_watts) * 1_000_000)
+        files[f"{hwmon}/temp{sensor.number}_input"] = _temperature(sensor.label)
+    if not silent:
+        for file in power_files(model):
+            files[f"{hwmon}/{file}"] = lambda state: _line(int(state.power_watts) * 1_000_000)
     if model.sclk.hwmon_number is not None:
-        files[f"hwmon/freq{model.sclk.hwmon_number}_input"] = lambda state: _line(state.sclk_mhz[0] * 1_000_000)
+        files[f"{hwmon}/freq{model.sclk.hwmon_number}_input"] = lambda state: _line(state.sclk_mhz[0] * 1_000_000)
     if model.mclk.hwmon_number is not None:
-        files[f"hwmon/freq{model.mclk.hwmon_number}_input"] = lambda state: _line(state.mclk_mhz * 1_000_000)
+        files[f"{hwmon}/freq{model.mclk.hwmon_number}_input"] = lambda state: _line(state.mclk_mhz * 1_000_000)
     return files
+
+
+def power_files(model: Model) -> tuple[str, ...]:
+    """The hwmon files that show the power: kernels before `power1_input` have an average of every card."""
+    shown = tuple(file for file in model.power_files if model.kernel.has(f"hwmon/{file}"))
+    return shown or ("power1_average",)
+
+
+def _muted(state: State) -> State:
+    """What a second die says of it: its sister speaks for both."""
+    return replace(state, power_watts=0.0, energy_joules=0.0)
 
 
 def table_text(model: Model, state: State) -> bytes:

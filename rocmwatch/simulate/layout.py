@@ -38,9 +38,13 @@ def add_node(tree: Tree, model: Model, gpus: tuple[Place, ...]) -> None:
             _add_platform_device(tree, extra)
 
 
-def table_path(gpu: Place) -> str:
-    """Where debugfs has the GPU's VRAM table (kernel 6.8 and later name the folder by the PCI address)."""
-    return f"{DEBUGFS}/dri/{gpu.pci}/amdgpu_vram_mm"
+def table_path(model: Model, gpu: Place) -> str:
+    """Where debugfs has the GPU's VRAM table."""
+    return f"{DEBUGFS}/dri/{_debugfs_name(model, gpu.pci, gpu.drm)}/amdgpu_vram_mm"
+
+
+def _debugfs_name(model: Model, address: str, device: DrmDevice) -> str:
+    return address if model.kernel.debugfs_by_address else str(device.card_minor)
 
 
 def _add_driver(tree: Tree) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rocmwatch.simulate.parts import GIB, MIB, Clock, Host, Kernel, Kfd, Model, Partitioning, Sensor
+from rocmwatch.simulate.kernels import KERNELS
+from rocmwatch.simulate.parts import GIB, MIB, Clock, Host, Kfd, Model, Partitioning, Sensor
 
-LINUX_6_12 = Kernel(release="6.12.48", buddy_format="F3")
+LINUX_6_12 = KERNELS["6.12"]
 
 _SERVER = Host(sockets=2, cores=96, memory_bytes=1536 * GIB, cpu_clock_mhz=3700)
 _WORKSTATION = Host(sockets=1, cores=16, memory_bytes=125 * GIB, cpu_clock_mhz=5100)
@@ -32,7 +33,7 @@ _MI210 = Model(
     vram_floor_bytes=11 * MIB,
     gtt_total_bytes=_SERVER.memory_bytes // 2,
     pool="vram",
-    gpu_metrics=(1, 3),
+    revisions=dict.fromkeys(KERNELS, (1, 3)),
     sensors=(
         Sensor(
             number=1, label="edge", lag_seconds=25, above_ambient=38, limits_celsius=(("crit", 100), ("emergency", 105))
@@ -106,7 +107,14 @@ _MI300X = Model(
     vram_floor_bytes=284 * MIB,
     gtt_total_bytes=_SERVER.memory_bytes // 2,
     pool="vram",
-    gpu_metrics=(1, 5),
+    revisions={
+        "6.5": (1, 3),
+        "6.8": (1, 5),
+        "6.12": (1, 5),
+        "7.3": (1, 9),
+        "dkms-6.4": (1, 7),
+        "dkms": (1, 8),
+    },
     sensors=(
         Sensor(
             number=2,
@@ -189,7 +197,7 @@ _APU = Model(
     vram_floor_bytes=491 * MIB,
     gtt_total_bytes=_APU_GTT,
     pool="gtt",
-    gpu_metrics=(3, 0),
+    revisions=dict.fromkeys(("6.8", "6.12", "7.3"), (3, 0)),
     sensors=(Sensor(number=1, label="edge", lag_seconds=12, above_ambient=42),),
     sclk=Clock(
         label="sclk", dpm_file="pp_dpm_sclk", hwmon_number=1, levels_mhz=(600, 2900), idle_mhz=600, fine_grained=True

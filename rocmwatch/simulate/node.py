@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from rocmwatch.errors import RocmwatchError
 from rocmwatch.simulate.device_files import moving_files, table_text
+from rocmwatch.simulate.kernels import KERNELS
 from rocmwatch.simulate.layout import DEBUGFS, add_node, table_path
 from rocmwatch.simulate.live_file import GRACE_SECONDS, LiveFile, replace_file
 from rocmwatch.simulate.models import MODELS
@@ -53,9 +54,13 @@ class SimulatedNode:
         boot_id: Of this simulated boot; `None` before `create`.
     """
 
-    def __init__(self, root: str, model: str, gpus: int, scenario: str = "healthy", seed: int = 1) -> None:
+    def __init__(
+        self, root: str, model: str, gpus: int, scenario: str = "healthy", seed: int = 1, kernel: str | None = None
+    ) -> None:
         self.root = os.path.abspath(root)
         self.model = _named(MODELS, "model", model)
+        if kernel is not None:
+            self.model = self.model.on(_named(KERNELS, "kernel", kernel))
         self._scenario_name = scenario
         self._scenario = _named(SCENARIOS, "scenario", scenario)
         if not 1 <= gpus <= len(self.model.pci):
@@ -68,7 +73,7 @@ class SimulatedNode:
         self._folder: int | None = None
         self._booted_at = 0
         self._files: list[LiveFile] = []
-        self._device_files = moving_files(self.model)
+        self._device_files = tuple(moving_files(self.model, place) for place in self.places)
         self._proc_files = MOVING_PROC_FILES
         self._shown: dict[str, bytes] = {}
 
@@ -150,11 +155,7 @@ class SimulatedNode:
         add_node(tree, self.model, self.places)
         add_topology(tree, self.model, self.places, self.seed)
         add_still_proc(tree, self.model.kernel, self.model.host, str(self.boot_id))
-        paths = [
-            f"{place.device}/{name}" if "/" not in name else f"{place.hwmon}/{name.split('/')[1]}"
-            for place in self.places
-            for name in self._device_files
-        ]
+        paths = [path for files in self._device_files for path in files]
         moving = dict(zip((*paths, *self._proc_files), self._texts(), strict=True))
         self._shown = dict(self._tables())
         tree.files |= moving | self._shown
@@ -164,8 +165,8 @@ class SimulatedNode:
 
     def _texts(self) -> Iterator[bytes]:
         """The present bytes of every file that is rewritten in place: GPU by GPU, then /proc."""
-        for state in self.states:
-            for render in self._device_files.values():
+        for state, files in zip(self.states, self._device_files, strict=True):
+            for render in files.values():
                 yield render(state)
         now = moment(self.states, self._booted_at)
         for show in self._proc_files.values():
@@ -174,7 +175,7 @@ class SimulatedNode:
     def _tables(self) -> Iterator[tuple[str, bytes]]:
         """The present VRAM table of each GPU, by path."""
         for place, state in zip(self.places, self.states, strict=True):
-            yield table_path(place), table_text(self.model, state)
+            yield table_path(self.model, place), table_text(self.model, state)
 
     def _claim(self) -> None:
         """Makes sure that the folder is ours to write, and that no other simulation is at work in it."""
@@ -197,6 +198,7 @@ class SimulatedNode:
             "schema": _SCHEMA,
             "boot_id": self.boot_id,
             "model": self.model.name,
+            "kernel": self.model.kernel.name,
             "gpus": [place.pci for place in self.places],
             "scenario": self._scenario_name,
             "seed": self.seed,

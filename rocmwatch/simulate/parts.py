@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -10,15 +11,33 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """A kernel release, as far as it decides how files look.
+    """A kernel and the driver in it, as far as they decide which files there are and how they look.
 
     Attributes:
+        name: What it is called here.
         release: What /proc/sys/kernel/osrelease says.
+        driver_version: What /sys/module/amdgpu/version says: ROCm's own driver has that file, the kernel's has not.
         buddy_format: The text format of debugfs' amdgpu_vram_mm, `F0` to `F4`.
+        debugfs_by_address: Whether debugfs names a card's folder by its PCI address; else by its minor number.
+        silent_die_power: Whether a second die shows a power of 0; else it has no file for it.
+        fdinfo: The kernel that first wrote fdinfo as this one does: `5.15`, `6.1`, `6.5`, `6.8` or `7.3`.
+        xcp_metrics: The revision of the partitions' own metrics, for kernels that have them.
+        lacks: Names of files that other kernels have (those of hwmon and ras with their folder).
     """
 
+    name: str
     release: str
+    driver_version: str | None = None
     buddy_format: str
+    debugfs_by_address: bool
+    silent_die_power: bool
+    fdinfo: str
+    xcp_metrics: tuple[int, int] | None = None
+    lacks: frozenset[str] = frozenset()
+
+    def has(self, file: str) -> bool:
+        """Whether a card that has such a file at all shows it on this kernel."""
+        return file not in self.lacks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +134,12 @@ class Model:
     """One kind of GPU in one kind of machine.
 
     Attributes:
-        gpu_metrics: The revision of its `gpu_metrics`.
+        kernel: What drives it.
+        revisions: The revision of its `gpu_metrics` by the name of the kernel: these can drive it, others cannot.
         pool: Where its models live: `vram`, or `gtt` on a unified-memory APU.
         vram_floor_bytes: What is in use when nothing runs.
-        power_files: The hwmon files that show its power.
+        power_files: The hwmon files that show its power on the newest kernel.
+        dies_per_package: PCI devices that share a package: the first of them reports the power of all, the others 0.
         attributes: Files of the device that never change and need no rule, name to text.
         forbidden: Files that the driver has and that a monitor must never open.
         pci: The addresses that its GPUs get, in order; as many as a machine can have.
@@ -139,7 +160,7 @@ class Model:
     vram_floor_bytes: int
     gtt_total_bytes: int
     pool: str
-    gpu_metrics: tuple[int, int]
+    revisions: Mapping[str, tuple[int, int]]
     sensors: tuple[Sensor, ...]
     sclk: Clock
     mclk: Clock
@@ -147,6 +168,7 @@ class Model:
     power_idle_watts: float
     power_cap_watts: float
     power_has_cap: bool
+    dies_per_package: int = 1
     xcc_count: int
     kfd: Kfd
     voltages: tuple[tuple[int, str], ...] = ()
@@ -162,3 +184,24 @@ class Model:
     def partition_count(self) -> int:
         """KFD nodes of each GPU."""
         return self.partitioning.count if self.partitioning else 1
+
+    @property
+    def gpu_metrics(self) -> tuple[int, int]:
+        """The revision of its `gpu_metrics`."""
+        return self.revisions[self.kernel.name]
+
+    def on(self, kernel: Kernel) -> Model:
+        """The same with another kernel.
+
+        Raises:
+            ValueError: That kernel does not know such a GPU.
+        """
+        if kernel.name not in self.revisions:
+            raise ValueError(
+                f"Linux {kernel.name} cannot drive model {self.name}: choose one of {', '.join(self.revisions)}"
+            )
+        return replace(self, kernel=kernel)
+
+    def is_silent(self, index: int) -> bool:
+        """Whether a GPU of the node leaves power and energy to its sister."""
+        return index % self.dies_per_package != 0

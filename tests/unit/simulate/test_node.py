@@ -145,7 +145,7 @@ def test_every_die_of_an_mi300x_reports_its_clock(tmp_path: Path) -> None:
 
 def test_the_table_of_free_blocks_agrees_with_the_used_memory(still: SimulatedNode) -> None:
     for place, state in zip(still.places, still.states, strict=True):
-        table = parse_buddy(Path(still.root, table_path(place)).read_bytes())
+        table = parse_buddy(Path(still.root, table_path(still.model, place)).read_bytes())
         assert (still.model.kernel.buddy_format, still.model.vram_total_bytes) == (table.format, table.total_bytes)
         assert still.model.vram_total_bytes - state.vram_used_bytes == table.free_bytes
         assert table.clear_free_bytes is not None
@@ -178,8 +178,7 @@ def test_a_gpu_is_awake_and_says_what_it_is(still: SimulatedNode) -> None:
 
 
 def test_inodes_stay_and_values_move(node: SimulatedNode) -> None:
-    paths = [_device(node) / name for name in moving_files(node.model) if "/" not in name]
-    paths += [Path(node.root, node.places[0].hwmon, name[6:]) for name in moving_files(node.model) if "/" in name]
+    paths = [Path(node.root, path) for path in moving_files(node.model, node.places[0])]
     paths += [Path(node.root, "proc", name) for name in ("meminfo", "stat", "uptime", "pressure/memory")]
     before = {path: (path.stat().st_ino, path.read_bytes()) for path in paths}
 
@@ -227,12 +226,17 @@ def test_two_nodes_of_a_seed_are_alike_and_another_seed_differs(tmp_path: Path) 
 
 def test_a_reader_never_sees_a_torn_value(tmp_path: Path) -> None:
     with SimulatedNode(str(tmp_path), "mi300x", 1) as node:
-        names = [name for name in moving_files(node.model) if "/" not in name and name != "gpu_metrics"]
-        paths = [_device(node) / name for name in names]
-        paths += [Path(node.root, node.places[0].hwmon, name[6:]) for name in moving_files(node.model) if "/" in name]
+        files = [Path(node.root, path) for path in moving_files(node.model, node.places[0])]
+        paths = [path for path in files if path.name != "gpu_metrics"]
         paths.append(_device(node) / "gpu_metrics")
         written = [{path.read_bytes()} for path in paths]
-        command = [sys.executable, "-c", READER, f"{tmp_path}/{table_path(node.places[0])}", *map(str, paths)]
+        command = [
+            sys.executable,
+            "-c",
+            READER,
+            f"{tmp_path}/{table_path(node.model, node.places[0])}",
+            *map(str, paths),
+        ]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
             assert reader.stdin is not None
             assert reader.stdout is not None
@@ -277,6 +281,7 @@ def test_the_marker_tells_what_was_simulated_and_its_boot(tmp_path: Path) -> Non
         "schema": "rocmwatch/simulated/1",
         "boot_id": node.boot_id,
         "model": "mi300x-cpx",
+        "kernel": "6.12",
         "gpus": ["0000:05:00.0", "0000:27:00.0"],
         "scenario": "healthy",
         "seed": 7,
