@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 import select
 import shutil
@@ -18,13 +19,15 @@ import click
 
 from rocmwatch.commands.options import complain, config_option, duration, root_option
 from rocmwatch.errors import ConfigError, DaemonUnreachable, RocmwatchError
+from rocmwatch.serve.wording import span
 
 INTERVAL_SECONDS = 2.0
 LEAST_INTERVAL_SECONDS = 0.2
 PIPED_WIDTH = 120
 NO_GPU = "no AMD GPU found here (amdgpu, on the PCI bus); `rocmwatch demo` shows rocmwatch on a simulated node"
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # another screen without a cursor, and back
-_HOME, _LINE_END, _SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
+_BEGIN, _END = "\x1b[?2026h\x1b[H", "\x1b[?2026l"  # from the corner on; terminals that know that show it all at once
+_CLEAR_LINE, _CLEAR_REST = "\x1b[K", "\x1b[J"
 _KEYS = {
     b"q": "quit",
     b"\x03": "quit",
@@ -74,11 +77,12 @@ def top(interval: float, count: int | None, partitions: bool, direct: bool, conf
         raise click.BadParameter(f"the shortest is {LEAST_INTERVAL_SECONDS:g}s", param_hint="--interval")
     try:
         with _source(config_path, root, interval, direct=direct) as source:
-            _need_a_gpu(source())
-            if sys.stdin.isatty() and sys.stdout.isatty():
-                _Screen(source, interval, count, partitions=partitions).run()
+            first = source()
+            _need_a_gpu(first)
+            if _is_a_terminal():
+                _Screen(source, first, interval, count, partitions=partitions).run()
             else:
-                _print(source, interval, count, partitions=partitions)
+                _print(source, first, interval, count, partitions=partitions)
     except ConfigError as error:
         complain(error)
         sys.exit(os.EX_CONFIG)
@@ -94,6 +98,11 @@ def _need_a_gpu(documents: Documents) -> None:
         raise RocmwatchError(NO_GPU)
 
 
+def _is_a_terminal() -> bool:
+    """Whether there is somebody at a terminal that can be drawn on."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
+
+
 # Where the documents come from
 
 
@@ -103,8 +112,7 @@ def _source(config_path: str, root: str, interval: float, *, direct: bool) -> It
         from rocmwatch.commands.ask import daemon_address
 
         address = daemon_address(config_path)
-        with suppress(DaemonUnreachable):
-            _ask(address)
+        if _answers(address):
             yield lambda: _ask(address)
             return
     from rocmwatch.observe.sampler import Pace
@@ -114,6 +122,14 @@ def _source(config_path: str, root: str, interval: float, *, direct: bool) -> It
         pace = max(1.0, interval)
         studio.sampler.pace = Pace(memory=interval, sensors=pace, deadline=min(1.0, interval))
         yield lambda: _read(studio)
+
+
+def _answers(address: tuple[str, int]) -> bool:
+    try:
+        _ask(address)
+    except DaemonUnreachable:
+        return False
+    return True
 
 
 def _ask(address: tuple[str, int]) -> Documents:
@@ -141,14 +157,14 @@ def _read(studio: Any) -> Documents:
 # Without a terminal
 
 
-def _print(source: Source, interval: float, count: int | None, *, partitions: bool) -> None:
+def _print(source: Source, documents: Documents, interval: float, count: int | None, *, partitions: bool) -> None:
     """Look after look as plain lines, an empty one between two."""
     from rocmwatch.serve.screen import Wish, picture
 
     wish = Wish(width=PIPED_WIDTH, height=0, partitions=partitions, ascii=not _knows_blocks())
     looks = 0
     while True:
-        for line in picture(*source(), wish).lines:
+        for line in picture(*documents, wish).lines:
             click.echo(line.plain.rstrip())
         looks += 1
         if looks == count:
@@ -156,14 +172,16 @@ def _print(source: Source, interval: float, count: int | None, *, partitions: bo
         click.echo()
         sys.stdout.flush()
         time.sleep(interval)
+        documents = source()
 
 
 def _knows_blocks() -> bool:
+    """Whether what is written may be more than ASCII: Python writes UTF-8 in the locale C, whose terminals may not."""
+    codings = (sys.stdout.encoding or "ascii", locale.nl_langinfo(locale.CODESET))
     try:
-        "█▁".encode(sys.stdout.encoding or "ascii")
+        return all("█▁".encode(coding) for coding in codings)
     except (UnicodeEncodeError, LookupError):
         return False
-    return True
 
 
 # In a terminal
@@ -172,11 +190,15 @@ def _knows_blocks() -> bool:
 class _Screen:
     """The loop: look, draw, wait for a key, a new size of the window, or the next look."""
 
-    def __init__(self, source: Source, interval: float, count: int | None, *, partitions: bool) -> None:
+    def __init__(
+        self, source: Source, first: Documents, interval: float, count: int | None, *, partitions: bool
+    ) -> None:
         self._source = source
         self._interval = interval
         self._left = count
-        self._documents: Documents | None = None
+        self._next: Documents | None = first
+        self._documents = first
+        self._seen_at = time.monotonic()
         self._trouble = ""
         self._first = 0
         self._partitions, self._help = partitions, False
@@ -207,9 +229,10 @@ class _Screen:
         if self._left is not None:
             self._left -= 1
         try:
-            self._documents, self._trouble = self._source(), ""
-        except DaemonUnreachable as error:  # it may be on its way back
-            self._trouble = str(error)
+            self._documents, self._next, self._trouble = self._next or self._source(), None, ""
+            self._seen_at = time.monotonic()
+        except RocmwatchError as error:  # a daemon or a driver that may be on its way back
+            self._trouble = f"as it was {span(time.monotonic() - self._seen_at)} ago: {error}"
 
     def _draw(self) -> None:
         from rich.console import Console
@@ -217,23 +240,25 @@ class _Screen:
 
         from rocmwatch.serve.screen import Wish, help_picture, picture
 
-        width, height = shutil.get_terminal_size()
+        width, height = _window()
         wish = Wish(width, height, self._first, self._partitions, not _knows_blocks())
         if self._help:
             lines = help_picture(wish).lines
-        elif self._documents is None:
-            lines = []
         else:
             lines, self._rows, self._room = picture(*self._documents, wish)
-        if self._trouble and lines:
-            lines = [Text(self._trouble[:width], style="bold red", end=""), *lines[1:]]
+        if self._trouble:
+            trouble = Text(self._trouble, style="bold red", no_wrap=True, end="")
+            trouble.truncate(width)
+            lines = [trouble, *lines[1:]]
         console = Console(file=sys.stdout, width=width + 1, height=height, highlight=False, legacy_windows=False)
         drawn = []
         for line in lines:
             with console.capture() as captured:
                 console.print(line, end="", soft_wrap=True)
-            drawn.append(captured.get() + _LINE_END)
-        sys.stdout.write(_HOME + "\n".join(drawn) + _SCREEN_END)
+            drawn.append(_CLEAR_LINE + captured.get())  # cleared first: behind a full line stands its last character
+        if len(drawn) < height:
+            drawn.append(_CLEAR_REST)
+        sys.stdout.write(_BEGIN + "\n".join(drawn) + _END)
         sys.stdout.flush()
 
     def _obey(self, typed: bytes) -> bool:
@@ -253,6 +278,12 @@ class _Screen:
         return False
 
 
+def _window() -> tuple[int, int]:
+    """Columns and lines: of the terminal itself, whatever an old $COLUMNS says."""
+    size = os.get_terminal_size(sys.stdout.fileno())
+    return size if all(size) else shutil.get_terminal_size()  # a serial line does not know its size
+
+
 def _split(typed: bytes) -> Iterator[bytes]:
     """The keys in what a terminal sent at once."""
     while typed:
@@ -262,7 +293,7 @@ def _split(typed: bytes) -> Iterator[bytes]:
 
 
 def _ends(signals: bytes) -> bool:
-    return bool({signal.SIGTERM, signal.SIGHUP}.intersection(signals))
+    return bool({signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}.intersection(signals))
 
 
 @contextmanager
@@ -291,6 +322,7 @@ def _terminal(descriptor: int, wake: int) -> Iterator[None]:
         signal.SIGWINCH: lambda *_: None,
         signal.SIGTERM: lambda *_: None,
         signal.SIGHUP: lambda *_: None,
+        signal.SIGQUIT: lambda *_: None,
     }
     old = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     woken_before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)

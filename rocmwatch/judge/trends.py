@@ -157,7 +157,7 @@ class Trends:
 
 def slope_per_second(trend: Trend) -> float | None:
     """How a value grows, by least squares over the points of the last ten minutes; `None` with too few of them."""
-    window = trend.points[-int(SLOPE_SECONDS / trend.step_seconds) :]
+    window = trend.points[-max(1, int(SLOPE_SECONDS / trend.step_seconds)) :]
     pairs = [(at, value) for at, value in enumerate(window) if value is not None]
     if len(pairs) < FEWEST_POINTS:
         return None

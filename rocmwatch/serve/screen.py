@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Document = Mapping[str, Any]
-LEAST_WIDTH, LEAST_HEIGHT = 60, 8
+LEAST_WIDTH, LEAST_HEIGHT = 63, 8  # what the columns take that are always there
 OLD_SECONDS = 30.0
 NEAR_CELSIUS = 5.0
 _HELD_DOWN_RATIO = 0.01
 _BAR_CELLS = 8
+_LEAST_HOUR = 4
 _GIB = 1 << 30
 _STYLES = {"suspended": "dim", "stalled": "bold yellow", "resetting": "bold yellow", "lost": "bold red"}
 _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII_LEVELS = ".:-=+*#@"
+_PLAIN = str.maketrans("█░", "#.")
 HELP = (
     "rocmwatch top",
     "",
@@ -89,22 +91,25 @@ def picture(sample: Document, status: Document | None, trends: Document | None, 
     rows = [row for gpu in sample["gpus"] for row in _rows(gpu, hours.get(gpu["pci"], {}), wish)]
     head.append(_heading(wish))
     if not wish.height:
-        return Picture([_cut(line, wish.width) for line in (*head, *rows, *foot)], len(rows), len(rows))
+        return Picture([_cut(line, wish) for line in (*head, *rows, *foot)], len(rows), len(rows))
     keys = _text("q quit  p partitions  ? help", "dim")
     room = max(1, wish.height - len(head) - 1)
-    foot = foot[: max(0, room - len(rows))] if len(rows) < room else []
+    untold, foot = len(foot), foot[: max(0, room - len(rows))]
+    untold -= len(foot)
     first = max(0, min(wish.first, len(rows) - room))
     shown = rows[first : first + room]
     if len(rows) > room:
         keys.append(f"  lines {first + 1} to {first + len(shown)} of {len(rows)}, arrows scroll", "dim")
+    if untold:
+        keys.append(f"  +{untold} message{'s' if untold > 1 else ''}", "yellow")
     gap = [_text("")] * max(0, wish.height - len(head) - len(shown) - len(foot) - 1)
     lines = [*head, *shown, *gap, *foot, keys]
-    return Picture([_cut(line, wish.width) for line in lines[: wish.height]], len(rows), room)
+    return Picture([_cut(line, wish) for line in lines[: wish.height]], len(rows), room)
 
 
 def help_picture(wish: Wish) -> Picture:
     """What the keys and the columns are."""
-    lines = [_cut(_text(line), wish.width) for line in HELP[: wish.height or len(HELP)]]
+    lines = [_cut(_text(line), wish) for line in HELP[: wish.height or len(HELP)]]
     return Picture(lines, 0, 0)
 
 
@@ -114,10 +119,13 @@ def _text(text: str, style: str = "") -> Text:
     return Text(text, style=style, no_wrap=True, end="")
 
 
-def _cut(line: Text, width: int) -> Text:
-    """At most so many columns; wide characters count for two."""
+def _cut(line: Text, wish: Wish) -> Text:
+    """As the terminal takes it: its characters, and at most its columns; wide characters count for two."""
     cut = line.copy()
-    cut.truncate(width)
+    if wish.ascii and not cut.plain.isascii():
+        plain = cut.plain.translate(_PLAIN).encode("ascii", "backslashreplace").decode()
+        cut = _text(plain, str(cut.style) if cut.style else "")
+    cut.truncate(wish.width)
     return cut
 
 
@@ -166,6 +174,8 @@ def _bar(gpu: Document) -> str:
 
 def _sizes(gpu: Document) -> str:
     used, total = gpu["pool_used_bytes"], gpu["pool_total_bytes"]
+    if used is None and total is None:
+        return _number(None)
     return f"{_number(used, '{:.1f}', 1 / _GIB)}/{_number(total, '{:.0f}', 1 / _GIB)}G"
 
 
@@ -198,12 +208,12 @@ _COLUMNS = (
     _Column("GPU", 3, lambda gpu: printable(gpu["gpu"])),
     _Column("PCI", 12, lambda gpu: printable(gpu["pci"]), right=False, from_width=100),
     _Column("STATE", 9, lambda gpu: str(gpu["state"]), right=False),
-    _Column("USED", 8, _bar, right=False, from_width=70),
+    _Column("USED", 8, _bar, right=False, from_width=72),
     _Column("", 4, lambda gpu: _number(_share(gpu), "{:.0%}")),
     _Column("", 11, _sizes),
-    _Column("TEMP", 6, _temperature),
+    _Column("TEMP", 7, _temperature),
     _Column("MHz", 4, lambda gpu: _number(gpu["clocks_hertz"].get("sclk"), "{:.0f}", 1e-6)),
-    _Column("W", 7, _power),
+    _Column("W", 9, _power),
     _Column("BUSY", 4, lambda gpu: _number(gpu["busy_ratio"].get("gfx"), "{:.0%}")),
     _Column("FRAG", 4, lambda gpu: _number((gpu["fragmentation"] or {}).get("ratio"), "{:.0%}")),
 )
@@ -218,7 +228,8 @@ def _heading(wish: Wish) -> Text:
         column.heading.rjust(column.width) if column.right else column.heading.ljust(column.width)
         for column in _columns(wish)
     )
-    return _text(" ".join(cells) + " HOUR", "bold")
+    line = " ".join(cells)
+    return _text(line + " HOUR" if len(line) + _LEAST_HOUR < wish.width else line, "bold")
 
 
 def _rows(gpu: Document, hours: Mapping[str, Document], wish: Wish) -> Iterator[Text]:
@@ -230,7 +241,7 @@ def _rows(gpu: Document, hours: Mapping[str, Document], wish: Wish) -> Iterator[
     left = wish.width - len(line) - 1
     line += " " + _hour(hours.get("power_watts"), (gpu.get("limits") or {}).get("power_cap_watts"), min(30, left), wish)
     style = _STYLES.get(gpu["state"], "bold yellow" if any(_troubles(gpu)) else "")
-    yield _text(_plain(line, wish), style)
+    yield _text(line, style)
     if wish.partitions:
         for part in gpu["partitions"]:
             facts = (
@@ -244,7 +255,7 @@ def _rows(gpu: Document, hours: Mapping[str, Document], wish: Wish) -> Iterator[
 
 def _hour(trend: Document | None, cap: float | None, width: int, wish: Wish) -> str:
     """The last hour in so many characters; a space where there was no value."""
-    if trend is None or width < 4:
+    if trend is None or width < _LEAST_HOUR:
         return ""
     points: Sequence[float | None] = trend["points"]
     each = max(1.0, len(points) / width)
@@ -256,10 +267,6 @@ def _hour(trend: Document | None, cap: float | None, width: int, wish: Wish) -> 
     levels = _ASCII_LEVELS if wish.ascii else _LEVELS
     last = len(levels) - 1
     return "".join(" " if top is None else levels[max(0, min(last, round(top / high * last)))] for top in tops)
-
-
-def _plain(line: str, wish: Wish) -> str:
-    return line.translate(str.maketrans("█░", "#.")) if wish.ascii else line
 
 
 def _troubles(gpu: Document) -> Iterator[str]:
@@ -283,6 +290,11 @@ def _troubles(gpu: Document) -> Iterator[str]:
 
 def _foot(sample: Document, status: Document | None) -> list[Text]:
     lines = [
+        _text(f"GPU {printable(gpu['gpu'])}: {gpu['state']}, memory {_ago(gpu['age_seconds'])}", "bold yellow")
+        for gpu in (status["gpus"] if status else ())
+        if _is_silent(gpu)
+    ]
+    lines += [
         _text(f"GPU {printable(gpu['gpu'])}: {trouble}", "yellow")
         for gpu in sample["gpus"]
         for trouble in _troubles(gpu)
@@ -291,11 +303,28 @@ def _foot(sample: Document, status: Document | None) -> list[Text]:
     return lines
 
 
+def _is_silent(gpu: Document) -> bool:
+    """Whether what is shown of a GPU is old, or nothing, though nobody sent it to sleep."""
+    age = gpu["age_seconds"]
+    return gpu["state"] in {"stalled", "resetting", "lost"} or (
+        gpu["state"] == "active" and (age is None or age > OLD_SECONDS)
+    )
+
+
+def _ago(seconds: float | None) -> str:
+    return "never read" if seconds is None else f"read {span(seconds)} ago"
+
+
 def _cramped(sample: Document, wish: Wish) -> Picture:
     """A window that is too small for a table: the GPUs in a few characters each, as many as fit."""
-    lines = [_text(f"{wish.width}x{wish.height} is small for top", "bold")]
-    for gpu in sample["gpus"]:
+    gpus = sample["gpus"]
+    room = wish.height - 1
+    first = max(0, min(wish.first, len(gpus) - room))
+    shown = gpus[first : first + room]
+    these = f"{first + 1}-{first + len(shown)} of " if 0 < len(shown) < len(gpus) else ""
+    lines = [_text(f"small: {these}{len(gpus)} GPUs", "bold")]
+    for gpu in shown:
         temperature = _temperature(gpu).partition("/")[0]
-        lines.append(_text(f"{printable(gpu['gpu'])} {_number(_share(gpu), '{:.0%}')} {temperature}C {gpu['state']}"))
-    shown = [_cut(line, wish.width) for line in lines[: wish.height]]
-    return Picture(shown, 0, 0)
+        line = f"{printable(gpu['gpu'])} {_number(_share(gpu), '{:.0%}')} {temperature}C {gpu['state']}"
+        lines.append(_text(line, _STYLES.get(gpu["state"], "")))
+    return Picture([_cut(line, wish) for line in lines], len(gpus), room)

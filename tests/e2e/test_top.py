@@ -28,7 +28,7 @@ _CODES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 class Terminal:
     """The other end of a terminal, and the program that runs on it."""
 
-    def __init__(self, columns: int, lines: int, *arguments: str) -> None:
+    def __init__(self, columns: int, lines: int, *arguments: str, **env: str) -> None:
         self._ours, self._theirs = os.openpty()
         self.resize(columns, lines)
         self.before = termios.tcgetattr(self._theirs)
@@ -38,7 +38,7 @@ class Terminal:
             stdin=self._theirs,
             stdout=self._theirs,
             stderr=self._theirs,
-            env=environment(TERM="xterm-256color"),
+            env=environment(**{"TERM": "xterm-256color", **env}),
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # nobody else runs yet
         )
@@ -84,7 +84,7 @@ class Terminal:
     @property
     def screen(self) -> list[str]:
         """What was drawn last."""
-        drawn = self.said.rpartition(b"\x1b[J")[0].rpartition(b"\x1b[H")[2]
+        drawn = self.said.rpartition(b"\x1b[?2026l")[0].rpartition(b"\x1b[H")[2]
         return [line.decode() for line in _CODES.sub(b"", drawn).split(b"\r\n")]
 
     @property
@@ -98,8 +98,8 @@ class Terminal:
 
 
 @contextmanager
-def top(columns: int, lines: int, *arguments: str) -> Iterator[Terminal]:
-    terminal = Terminal(columns, lines, *arguments)
+def top(columns: int, lines: int, *arguments: str, **env: str) -> Iterator[Terminal]:
+    terminal = Terminal(columns, lines, *arguments, **env)
     try:
         yield terminal
     finally:
@@ -131,7 +131,7 @@ def test_q_ends_it_and_leaves_the_terminal_as_it_was(root: str) -> None:
         assert (0, True) == (terminal.ends(), terminal.is_restored)
 
 
-@pytest.mark.parametrize("how", [b"\x03", signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("how", [b"\x03", b"\x1c", signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_however_it_ends_the_terminal_is_as_it_was(root: str, how: bytes | signal.Signals) -> None:
     with top(80, 24, "--root", root) as terminal:
         terminal.shows("q quit")
@@ -163,7 +163,7 @@ def test_a_stop_gives_the_terminal_back_until_it_goes_on(root: str) -> None:
         seen = len(terminal.said)
         os.kill(terminal.program.pid, signal.SIGCONT)
         end = time.monotonic() + 20
-        while terminal.said.count(b"\x1b[J", seen) < 2 and time.monotonic() < end:
+        while terminal.said.count(b"\x1b[?2026l", seen) < 2 and time.monotonic() < end:
             terminal._hear(0.2)
         assert ENTERS in terminal.said[seen:]
         terminal.type(b"q")
@@ -189,7 +189,9 @@ def test_a_window_of_another_size_is_drawn_at_once(root: str) -> None:
         terminal.resize(120, 30)
         assert 30 == len(terminal.shows("0000:05:00.0"))
         terminal.resize(20, 5)
-        assert "0 90% " == terminal.shows("20x5 is small for to")[1][:6]
+        assert "0 90% " == terminal.shows("small: 1-4 of 8 GPUs")[1][:6]
+        terminal.type(b"\x1b[6~\x1b[6~")
+        assert "7 90% " == terminal.shows("small: 5-8 of 8 GPUs")[4][:6]
 
 
 def test_from_20_by_5_on_something_is_shown(root: str) -> None:
@@ -200,6 +202,46 @@ def test_from_20_by_5_on_something_is_shown(root: str) -> None:
         assert max(map(len, screen)) <= 20
         terminal.type(b"q")
         assert 0 == terminal.ends()
+
+
+def test_the_size_is_the_terminals_whatever_the_environment_says(root: str) -> None:
+    with top(80, 24, "--root", root, COLUMNS="200", LINES="60") as terminal:
+        assert 24 == len(terminal.shows("q quit"))
+
+
+def test_a_line_is_cleared_before_it_is_drawn(root: str) -> None:
+    """Behind a line as wide as the terminal the cursor still stands on its last character."""
+    with top(20, 5, "--root", root) as terminal:
+        terminal.shows("small")
+
+        for line in terminal.said.rpartition(b"\x1b[H")[2].rpartition(b"\x1b[?2026l")[0].split(b"\r\n"):
+            assert (0, 1) == (line.find(b"\x1b[K"), line.count(b"\x1b[K"))
+
+
+def test_a_terminal_that_cannot_be_drawn_on_gets_plain_lines(root: str) -> None:
+    with top(80, 24, "--root", root, "--count", "1", TERM="dumb") as terminal:
+        assert 0 == terminal.ends()
+        assert b"\x1b" not in terminal.said
+        assert b" active " in terminal.said
+
+
+def test_the_locale_c_gets_plain_letters(root: str) -> None:
+    done = run("top", "--root", root, "--count", "1", env=environment(LC_ALL="C"))
+
+    assert (0, True) == (done.status, done.out.isascii())
+
+
+def test_a_daemon_that_goes_ends_plain_lines_with_one(root: str, tmp_path: Path) -> None:
+    with Service(tmp_path, root) as service:
+        command = [*COMMAND, "top", "--config", str(service.config), "--interval", "200ms"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, env=environment(), text=True, **pipes) as process:  # type: ignore[call-overload]
+            assert process.stdout is not None
+            process.stdout.readline()
+            service.end()
+            _, errors = process.communicate(timeout=20)
+
+    assert (1, 1, True) == (process.returncode, len(errors.splitlines()), "no daemon at" in errors)
 
 
 def test_a_daemon_that_goes_is_said_and_one_that_comes_back_is_shown(root: str, tmp_path: Path) -> None:

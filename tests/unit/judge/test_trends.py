@@ -147,6 +147,7 @@ def test_a_slope_is_that_of_the_last_ten_minutes() -> None:
     assert slope_per_second(trend(*[5.0] * 40)) == 0.0
     assert slope_per_second(trend(*[5.0] * (FEWEST_POINTS - 1))) is None
     assert slope_per_second(trend(*[None] * 200, 1.0)) is None
+    assert slope_per_second(Trend(step_seconds=900.0, ended_at=0.0, points=tuple(range(40)))) is None  # ten hours
 
 
 @given(

@@ -42,8 +42,8 @@ def test_a_gpu_is_a_line_at_80_by_24() -> None:
 
     assert 24 == len(lines)
     assert lines[0].startswith("node7  2 GPUs, 76.0 GiB of 256.0 GiB in use, 482 W  read 2 s ago")
-    assert "GPU STATE     USED                        TEMP  MHz       W BUSY FRAG HOUR" == lines[1]
-    assert lines[2].startswith("  0 active    ██████░░  75%    48.0/64G 63/100 1700 241/300  97%   6% ▇▇▇▇")
+    assert "GPU STATE     USED                         TEMP  MHz         W BUSY FRAG HOUR" == lines[1]
+    assert lines[2].startswith("  0 active    ██████░░  75%    48.0/64G  63/100 1700   241/300  97%   6% ▇▇▇▇")
     assert lines[-1] == "q quit  p partitions  ? help"
 
 
@@ -76,11 +76,38 @@ def test_what_does_not_fit_is_scrolled_to() -> None:
 
 
 def test_a_window_that_is_too_small_shows_what_it_can() -> None:
-    assert ["20x5 is small for to", "0 75% 63C active", "1 15% 71C active"] == plain(picture(*HEALTHY, Wish(20, 5)))
+    assert ["small: 2 GPUs", "0 75% 63C active", "1 15% 71C active"] == plain(picture(*HEALTHY, Wish(20, 5)))
+    assert "small: 4-7 of 7 GPUs" == plain(picture(*EVERY, Wish(20, 5, first=99)))[0]
+    assert ["small: 7 GPUs"] == plain(picture(*EVERY, Wish(20, 1, first=99)))
+
+
+def test_a_gpu_that_says_nothing_is_said_below_with_the_age_of_what_is_known() -> None:
+    sample, status, trends = EVERY
+    old = [{**gpu, "age_seconds": 125 if gpu["state"] == "stalled" else gpu["age_seconds"]} for gpu in status["gpus"]]
+    lines = plain(picture(sample, {**status, "gpus": old}, trends, Wish(80, 24)))
+
+    assert "GPU 2: stalled, memory read 2 min 5 s ago" in lines
+    assert not [line for line in lines if line.startswith("GPU 1")]  # suspended is no trouble
+
+
+def test_messages_without_room_are_counted() -> None:
+    assert plain(picture(*EVERY, Wish(80, 8)))[-1].endswith("+9 messages")
+    assert "message" not in plain(picture(*EVERY, Wish(80, 24)))[-1]
+
+
+def test_the_largest_values_keep_the_columns_in_line() -> None:
+    sample, status, trends = HEALTHY
+    limits = {"power_cap_watts": 1400.0, "temperatures_celsius": {"junction": {"critical": 110.0}}}
+    hot = {**sample["gpus"][0], "power_watts": 1321.0, "temperatures_celsius": {"junction": 109.0}, "limits": limits}
+    heading, row = plain(picture({**sample, "gpus": [hot]}, status, trends, Wish(80, 24)))[1:3]
+
+    assert "109/110 1700 1321/1400  97%" in row
+    assert (heading.index("W BUSY"), heading.index("FRAG")) == (row.index("1400") + 3, row.index("  6%"))
 
 
 def test_a_terminal_of_plain_letters_gets_plain_letters() -> None:
-    for line in plain(picture(*EVERY, Wish(100, 30, ascii=True))):
+    odd = {**EVERY[1], "hostname": "knöten漢"}
+    for line in plain(picture(EVERY[0], odd, EVERY[2], Wish(100, 30, ascii=True))):
         assert line.isascii()
 
 
