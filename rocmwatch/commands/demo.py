@@ -22,7 +22,7 @@ from rocmwatch.commands.ask import ask, ask_json
 from rocmwatch.commands.options import complain, duration
 from rocmwatch.errors import DaemonUnreachable, RocmwatchError
 from rocmwatch.serve.wording import size, span
-from rocmwatch.simulate import MODELS, SCENARIOS, SimulatedNode
+from rocmwatch.simulate import KERNELS, MODELS, SCENARIOS, SimulatedNode
 
 HEAD_START_SECONDS = 120.0  # by then the models are loaded and requests come in
 MOVE_SECONDS = 1.0
@@ -41,13 +41,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @click.command()
 @click.option("--model", type=click.Choice(list(MODELS)), default="mi300x", show_default=True, help="The GPUs' model.")
+@click.option("--kernel", type=click.Choice(list(KERNELS)), help="What drives them. [default: the model's own]")
 @click.option("--gpus", type=click.IntRange(min=1), help="How many. [default: as many as such a node has]")
 @click.option(
     "--scenario", type=click.Choice(list(SCENARIOS)), default="healthy", show_default=True, help="Their life."
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Where the daemon listens. [default: a free port]")
 @click.option("--for", "seconds", callback=duration, metavar="TIME", help="End by itself after this time: 60s, 5min.")
-def demo(model: str, gpus: int | None, scenario: str, port: int | None, seconds: float | None) -> None:
+def demo(
+    model: str, kernel: str | None, gpus: int | None, scenario: str, port: int | None, seconds: float | None
+) -> None:
     """A simulated node, and the daemon watching it.
 
     Nothing of this machine's GPUs is read and nothing is left behind. Ctrl-C ends it.
@@ -56,7 +59,8 @@ def demo(model: str, gpus: int | None, scenario: str, port: int | None, seconds:
     """
     try:
         with ExitStack() as stack:
-            _play(stack, model, gpus, scenario, port, seconds)
+            node = _node(stack, model, kernel, gpus, scenario)
+            _play(stack, node, port, seconds)
     except BrokenPipeError:  # nobody reads us any more: click ends without a word
         raise
     except (RocmwatchError, OSError) as error:
@@ -64,17 +68,18 @@ def demo(model: str, gpus: int | None, scenario: str, port: int | None, seconds:
         sys.exit(1)
 
 
-def _play(
-    stack: ExitStack, model: str, gpus: int | None, scenario: str, port: int | None, seconds: float | None
-) -> None:
+def _node(stack: ExitStack, model: str, kernel: str | None, gpus: int | None, scenario: str) -> SimulatedNode:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rocmwatch-demo-"))
     try:
-        node = SimulatedNode(f"{folder}/node", model, gpus or len(MODELS[model].pci), scenario)
+        return SimulatedNode(f"{folder}/node", model, gpus or len(MODELS[model].pci), scenario, kernel=kernel)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _play(stack: ExitStack, node: SimulatedNode, port: int | None, seconds: float | None) -> None:
     stop = stack.enter_context(_signals())
     address = (HOST, _free_port(port))
-    config = f"{folder}/rocmwatch.yaml"
+    config = f"{os.path.dirname(node.root)}/rocmwatch.yaml"
     with open(config, "w", encoding="utf-8") as file:
         file.write(CONFIGURATION % address[1])
     click.echo(f"Making a simulated node: {len(node.places)} x {node.model.product}.")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocmwatch.simulate import MODELS, SCENARIOS
+from rocmwatch.simulate import KERNELS, MODELS, SCENARIOS
 
 if TYPE_CHECKING:
-    from rocmwatch.simulate import SimulatedNode
+    from rocmwatch.simulate import Model, SimulatedNode
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHORTEST_SECONDS = 0.01
@@ -34,13 +34,16 @@ def _seconds(_ctx: click.Context, _parameter: click.Parameter, value: str) -> fl
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
 @click.option("--model", type=click.Choice(list(MODELS)), default="mi300x", show_default=True, help="The GPUs' model.")
+@click.option("--kernel", type=click.Choice(list(KERNELS)), help="What drives them. [default: the model's own]")
 @click.option("--gpus", type=click.IntRange(min=1), help="How many. [default: as many as such a node has]")
 @click.option(
     "--scenario", type=click.Choice(list(SCENARIOS)), default="healthy", show_default=True, help="Their life."
 )
 @click.option("--interval", callback=_seconds, default="1s", show_default=True, help="Time between two movements.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed, the same values.")
-def simulate(folder: str, model: str, gpus: int | None, scenario: str, interval: float, seed: int) -> None:
+def simulate(  # noqa: PLR0913, PLR0917  # click calls it, by names
+    folder: str, model: str, kernel: str | None, gpus: int | None, scenario: str, interval: float, seed: int
+) -> None:
     """Make a simulated node in DIR, a file tree laid out as the kernel's, and keep it moving.
 
     DIR is new, empty, or an earlier simulated node, which is replaced. Stops at Ctrl-C or SIGTERM; the files stay.
@@ -49,7 +52,7 @@ def simulate(folder: str, model: str, gpus: int | None, scenario: str, interval:
     from rocmwatch.simulate.node import NotOurs
 
     try:
-        node = SimulatedNode(folder, model, gpus or len(MODELS[model].pci), scenario, seed)
+        node = SimulatedNode(folder, model, gpus or len(MODELS[model].pci), scenario, seed, kernel)
     except ValueError as error:
         raise _Refused(str(error)) from None
     with _signals() as stop:
@@ -72,11 +75,16 @@ def _explain(node: SimulatedNode, interval: float) -> None:
     model = node.model
     modes = f" in {model.partitioning.compute} and {model.partitioning.memory}" if model.partitioning else ""
     root = shlex.quote(node.root)
-    click.echo(f"A simulated node: {len(node.places)} x {model.product}{modes}, Linux {model.kernel.release}.")
+    click.echo(f"A simulated node: {len(node.places)} x {model.product}{modes}, {_system(model)}.")
     click.echo(f"Its files are {root}/sys and {root}/proc, and move every {interval:g} s. To look at it:")
     click.echo(f"  rocmwatch sample --root {root}")
     click.echo(f"  rocmwatch run --root {root}")
     click.echo("Ctrl-C stops it; the files stay.")
+
+
+def _system(model: Model) -> str:
+    kernel = model.kernel
+    return f"Linux {kernel.release}" + (f" with ROCm's driver {kernel.driver_version}" if kernel.driver_version else "")
 
 
 class _Signals:

@@ -60,10 +60,29 @@ def test_without_options_it_is_a_full_node_of_mi300x(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [("7.3", ", Linux 7.3.4.\n"), ("dkms", ", Linux 6.8.0-90-generic with ROCm's driver 6.14.14.\n")],
+)
+def test_it_says_what_drives_the_gpus(tmp_path: Path, kernel: str, expected: str) -> None:
+    command = [*COMMAND, tmp_path, "--model", "mi210", "--gpus", "1", "--kernel", kernel]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.terminate()
+
+    assert first.endswith(expected)
+
+
+@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["--model", "mi9999"], "'mi9999' is not one of"),
         (["--model", "apu", "--gpus", "2"], "Error: a node has 1 to 1 GPUs of model apu, not 2\n"),
+        (
+            ["--model", "mi300x", "--kernel", "6.1"],
+            "Error: Linux 6.1 cannot drive model mi300x: choose one of 6.5, 6.8",
+        ),
+        (["--kernel", "2.6"], "'2.6' is not one of"),
         (["--gpus", "0"], "0 is not in the range"),
         (["--interval", "5"], "has no unit"),
         (["--interval", "1ms"], "too short"),
