@@ -70,6 +70,7 @@ class TestDefaults:
 
     def test_the_defaults_are_the_documented_ones(self) -> None:
         config = Config()
+        assert config.sampling.backend == "auto"
         assert config.sampling.interval_seconds == 5
         assert config.sampling.sensors_seconds == 5
         assert config.sampling.fragmentation_seconds == 60
@@ -93,7 +94,7 @@ class TestManyProblems:
             '1.yaml:2: log.level "loud" is none of debug, info, warning, error',
             '1.yaml:4: sampling.interval "5" has no unit; write 5s for seconds',
             '1.yaml:5: unknown key "colour" in sampling; known here: '
-            "interval, sensors, fragmentation, ras, processes, deadline",
+            "backend, interval, sensors, fragmentation, ras, processes, deadline",
             '2.yaml:2: exporter.reload "2" is neither true nor false',
             '2.yaml:3: "exporter" is set twice; the first time on line 1',
             '2.yaml:4: exporter.listen "here" has no port; write "127.0.0.1:19300", or ":19300" for all addresses',
