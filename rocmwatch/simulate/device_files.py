@@ -6,54 +6,56 @@ amdgpu_fru_eeprom.c, amdgpu_gfx.c (partitions), amdgpu_xgmi.c, amdgpu_ras.c, dri
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from rocmwatch.simulate.buddy_text import Allocator, buddy_text
-from rocmwatch.simulate.metrics import gpu_metrics
+from rocmwatch.simulate.hwmon_files import Render, add_still_hwmon, moving_hwmon
+from rocmwatch.simulate.metrics import gpu_metrics, partition_metrics
 from rocmwatch.simulate.motion import State
-from rocmwatch.simulate.parts import Clock, Model
+from rocmwatch.simulate.parts import Clock, Kernel, Model
 from rocmwatch.simulate.places import Place
-from rocmwatch.simulate.tree import Tree
-
-Render = Callable[[State], bytes]
-
-_DEEP_SLEEP_MHZ = 140  # below it an MI300 prints its clock as `S:`
-_NO_HYSTERESIS = -273150  # what the driver prints for a hysteresis that is not set
+from rocmwatch.simulate.topology import moving_banks
+from rocmwatch.simulate.tree import Tree, number_line
 
 
 def moving_files(model: Model, place: Place) -> dict[str, Render]:
     """The files of a GPU that change with its state, by path below the root."""
-    hwmon = place.hwmon
     silent = model.is_silent(place.index)
     files: dict[str, Render] = {
-        "mem_info_vram_used": lambda state: _line(state.vram_used_bytes),
-        "mem_info_vis_vram_used": lambda state: _line(state.vram_used_bytes),
-        "mem_info_gtt_used": lambda state: _line(state.gtt_used_bytes),
-        "gpu_busy_percent": lambda state: _line(int(100 * state.busy_gfx)),
+        "mem_info_vram_used": lambda state: number_line(state.vram_used_bytes),
+        "mem_info_vis_vram_used": lambda state: number_line(state.vram_used_bytes),
+        "mem_info_gtt_used": lambda state: number_line(state.gtt_used_bytes),
+        "gpu_busy_percent": lambda state: number_line(int(100 * state.busy_gfx)),
         "gpu_metrics": lambda state: gpu_metrics(model, _muted(state) if silent else state),
-        model.sclk.dpm_file: lambda state: _levels(model.sclk, state.sclk_mhz[0]),
-        model.mclk.dpm_file: lambda state: _levels(model.mclk, state.mclk_mhz),
+        model.sclk.dpm_file: lambda state: _levels(model.kernel, model.sclk, state.sclk_mhz[0]),
+        model.mclk.dpm_file: lambda state: _levels(model.kernel, model.mclk, state.mclk_mhz),
     }
     if model.has_memory_busy:
-        files["mem_busy_percent"] = lambda state: _line(int(100 * state.busy_memory))
+        files["mem_busy_percent"] = lambda state: number_line(int(100 * state.busy_memory))
+    for block in model.ras_blocks:
+        files[f"ras/{block}_err_count"] = _error_counts(model, block)
     files = {f"{place.device}/{name}": render for name, render in files.items()}
-    for sensor in model.sensors:
-        files[f"{hwmon}/temp{sensor.number}_input"] = _temperature(sensor.label)
-    if not silent:
-        for file in power_files(model):
-            files[f"{hwmon}/{file}"] = lambda state: _line(int(state.power_watts) * 1_000_000)
-    if model.sclk.hwmon_number is not None:
-        files[f"{hwmon}/freq{model.sclk.hwmon_number}_input"] = lambda state: _line(state.sclk_mhz[0] * 1_000_000)
-    if model.mclk.hwmon_number is not None:
-        files[f"{hwmon}/freq{model.mclk.hwmon_number}_input"] = lambda state: _line(state.mclk_mhz * 1_000_000)
-    return files
+    if model.partitioning and model.kernel.has("xcp/xcp_metrics"):
+        for partition, node in enumerate(place.partition_nodes(model)):
+            files[f"{node.path}/xcp/xcp_metrics"] = _partition_metrics(model, partition)
+    return files | moving_hwmon(model, place) | moving_banks(model, place)
 
 
-def power_files(model: Model) -> tuple[str, ...]:
-    """The hwmon files that show the power: kernels before `power1_input` have an average of every card."""
-    shown = tuple(file for file in model.power_files if model.kernel.has(f"hwmon/{file}"))
-    return shown or ("power1_average",)
+def _partition_metrics(model: Model, partition: int) -> Render:
+    return lambda state: partition_metrics(model, state, partition)
+
+
+def _error_counts(model: Model, block: str) -> Render:
+    """Errors of one block of the chip. Reading them asks the hardware, so a monitor reads them seldom."""
+    lines = {"ue": "uncorrectable", "ce": "correctable"}
+    if block == "umc" and model.kernel.has("ras/umc_err_count#de"):
+        lines["de"] = "deferred"
+
+    def render(state: State) -> bytes:
+        counts = (f"{word}: {state.ras.get((block, severity), 0)}\n" for word, severity in lines.items())
+        return "".join(counts).encode()
+
+    return render
 
 
 def _muted(state: State) -> State:
@@ -78,8 +80,8 @@ def add_still_files(tree: Tree, model: Model, place: Place) -> None:
     """Adds everything below the device's folder that does not move."""
     _add_pci(tree, model, place)
     _add_memory_and_identity(tree, model, place)
-    _add_hwmon(tree, model, place)
-    _add_partitions(tree, model, place)
+    add_still_hwmon(tree, model, place)
+    add_no_power(tree, place.hwmon)
     _add_ras(tree, model, place)
 
 
@@ -146,95 +148,62 @@ def add_no_power(tree: Tree, folder: str) -> None:
 
 
 def _add_memory_and_identity(tree: Tree, model: Model, place: Place) -> None:
-    tree.text(
-        place.device,
-        mem_info_vram_total=str(model.vram_total_bytes),
-        mem_info_vis_vram_total=str(model.vram_total_bytes),
-        mem_info_gtt_total=str(model.gtt_total_bytes),
-        vbios_version=model.vbios,
+    files = {
+        "mem_info_vram_total": str(model.vram_total_bytes),
+        "mem_info_vis_vram_total": str(model.vram_total_bytes),
+        "mem_info_gtt_total": str(model.gtt_total_bytes),
+        "vbios_version": model.vbios,
         **dict(model.attributes),
-    )
+        **dict(model.forbidden),
+    }
     if model.has_unique_id:
-        tree.text(place.device, unique_id=f"{place.unique_id:016x}")
+        files["unique_id"] = f"{place.unique_id:016x}"
     if model.board:
-        tree.text(
-            place.device,
-            board_info=f"type : {model.board}",
-            product_name=model.product,
-            product_number=f"102-SIM{model.device_id:04X}-00",
-            serial_number=place.serial,
-            manufacturer="AMD",
-            fru_id="0",
-        )
-    for name, text in model.forbidden:
-        tree.text(place.device, **{name: text})
-    tree.text(f"{place.device}/fw_version", smc_fw_version="0x00557d00", mec_fw_version="0x000000b1")
+        files |= {
+            "board_info": f"type : {model.board}",
+            "product_name": model.product,
+            "product_number": f"102-SIM{model.device_id:04X}-00",
+            "serial_number": place.serial,
+            "manufacturer": "AMD",
+            "fru_id": "0",
+        }
     if model.kfd.hive:
-        tree.text(place.device, xgmi_device_id=f"{place.unique_id:#x}", xgmi_physical_id=str(place.index))
-
-
-def _add_hwmon(tree: Tree, model: Model, place: Place) -> None:
-    folder = place.hwmon
-    tree.text(folder, name="amdgpu")
-    tree.files[f"{folder}/uevent"] = b""
-    tree.links[f"{folder}/device"] = place.device
-    tree.links[f"{folder}/subsystem"] = "sys/class/hwmon"
-    tree.links[f"sys/class/hwmon/{folder.rsplit('/', 1)[1]}"] = folder
-    add_no_power(tree, folder)
-    for sensor in model.sensors:
-        tree.text(folder, **{f"temp{sensor.number}_label": sensor.label})
-        for limit, celsius in sensor.limits_celsius:
-            tree.text(folder, **{f"temp{sensor.number}_{limit}": f"{celsius * 1000}"})
-        if sensor.limits_celsius:
-            tree.text(folder, **{f"temp{sensor.number}_crit_hyst": f"{_NO_HYSTERESIS}"})
-    for clock in (model.sclk, model.mclk):
-        if clock.hwmon_number is not None:
-            tree.text(folder, **{f"freq{clock.hwmon_number}_label": clock.label})
-    for number, label in model.voltages:
-        tree.text(folder, **{f"in{number}_label": label, f"in{number}_input": "818"})
-    tree.text(folder, power1_label="PPT")
-    if model.power_has_cap:
-        cap = f"{int(model.power_cap_watts) * 1_000_000}"
-        tree.text(folder, power1_cap=cap, power1_cap_max=cap, power1_cap_default=cap, power1_cap_min="0")
-
-
-def _add_partitions(tree: Tree, model: Model, place: Place) -> None:
+        files |= {
+            "xgmi_device_id": f"{place.unique_id:#x}",
+            "xgmi_physical_id": str(place.index),
+            "xgmi_num_hops": "".join("00 " if peer == place.index else "01 " for peer in range(len(model.pci))),
+            "xgmi_num_links": "".join("00 " if peer == place.index else "01 " for peer in range(len(model.pci))),
+        }
     if model.partitioning:
-        tree.text(
-            place.device,
-            current_compute_partition=model.partitioning.compute,
-            available_compute_partition=model.partitioning.available_compute,
-            current_memory_partition=model.partitioning.memory,
-        )
+        files |= {
+            "current_compute_partition": model.partitioning.compute,
+            "available_compute_partition": model.partitioning.available_compute,
+            "current_memory_partition": model.partitioning.memory,
+            "available_memory_partition": model.partitioning.available_memory,
+        }
+    tree.text(place.device, **{name: text for name, text in files.items() if model.kernel.has(name)})
+    tree.text(f"{place.device}/fw_version", smc_fw_version="0x00557d00", mec_fw_version="0x000000b1")
 
 
 def _add_ras(tree: Tree, model: Model, place: Place) -> None:
-    """Counters of memory and other errors; reading them asks the hardware, so a monitor reads them seldom."""
+    """What lies beside the counters of errors."""
+    if not model.ras_blocks:
+        return
     folder = f"{place.device}/ras"
-    for block in model.ras_blocks:
-        deferred = "de: 0\n" if block == "umc" else ""
-        tree.files[f"{folder}/{block}_err_count"] = f"ue: 0\nce: 0\n{deferred}".encode()
-    if model.ras_blocks:
-        tree.text(folder, features="feature mask: 0x3fff", version="table version: 0x30000", schema="schema: 0x3fff")
-        tree.files[f"{folder}/gpu_vram_bad_pages"] = b""
+    tree.text(folder, features="feature mask: 0x3fff", version="table version: 0x30000", schema="schema: 0x3fff")
+    tree.files[f"{folder}/gpu_vram_bad_pages"] = b""
+    if model.kernel.has("ras/event_state"):
         tree.text(folder, event_state="Fatal Error: count:0, last_seqno:0\nPoison Creation: count:0, last_seqno:0")
 
 
-def _line(number: int) -> bytes:
-    return b"%d\n" % number
-
-
-def _temperature(label: str) -> Render:
-    return lambda state: _line(int(state.temperatures_celsius[label]) * 1000)
-
-
-def _levels(clock: Clock, mhz: int) -> bytes:
+def _levels(kernel: Kernel, clock: Clock, mhz: int) -> bytes:
     """The list of levels, a star behind the current one."""
     levels = clock.levels_mhz
-    if clock.fine_grained and levels[0] < mhz < levels[-1]:
+    if mhz < clock.deep_sleep_mhz or (kernel.marks_deep_sleep and mhz < levels[0] / 2):
+        first = 1 if kernel.marks_deep_sleep else 0
+        return b"S: %dMhz *\n" % mhz + b"".join(b"%d: %dMhz\n" % level for level in enumerate(levels, first))
+    if clock.fine_grained and mhz not in levels:
         return _starred((levels[0], mhz, levels[-1]), mhz)
-    if mhz < _DEEP_SLEEP_MHZ:
-        return b"S: %dMhz *\n" % mhz + b"".join(b"%d: %dMhz\n" % level for level in enumerate(levels))
     return _starred(levels, mhz)
 
 

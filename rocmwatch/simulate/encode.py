@@ -15,6 +15,9 @@ from rocmwatch.kernel.gpu_metrics_layouts import (
     LAYOUTS,
     SIZES,
     WIDTHS,
+    XCP_ATTRIBUTE_REVISION,
+    XCP_LAYOUTS,
+    XCP_SIZES,
 )
 
 Value = int | None | Sequence[int | None]
@@ -35,8 +38,18 @@ def encode(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
         KeyError: The revision has no such field.
     """
     if revision == ATTRIBUTE_REVISION:
-        return _attributes(fields)
-    layout = _compiled(revision)
+        return _attributes(revision, fields)
+    return _packed(_compiled(revision, of_partition=False), fields)
+
+
+def encode_partition(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
+    """The bytes of a partition's own `xcp_metrics`; as `encode` for the rest."""
+    if revision == XCP_ATTRIBUTE_REVISION:
+        return _attributes(revision, fields)
+    return _packed(_compiled(revision, of_partition=True), fields)
+
+
+def _packed(layout: _Layout, fields: Mapping[str, Value]) -> bytes:
     numbers = list(layout.blank)
     for name, value in fields.items():
         start, count, ones = layout.positions[name]
@@ -47,15 +60,15 @@ def encode(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
     return layout.struct.pack(*numbers)
 
 
-def _attributes(fields: Mapping[str, Value]) -> bytes:
-    """Revision 1.9: each attribute behind a word that says its unit, type, number and count; nothing is aligned."""
+def _attributes(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
+    """A list of attributes, each behind a word that says its unit, type, number and count; nothing is aligned."""
     body = bytearray()
     for attribute in sorted(_ATTRIBUTES[name] for name in fields):
         kind = ATTRIBUTE_TYPES.index(attribute.fmt)
         body += struct.pack("<Q", attribute.unit << 24 | kind << 20 | attribute.number << 10 | attribute.count)
         numbers = _numbers(fields[attribute.name], _ones(attribute.fmt), attribute.count)
         body += struct.pack(f"<{attribute.count}{attribute.fmt}", *numbers)
-    return struct.pack("<HBBi", 8 + len(body), *ATTRIBUTE_REVISION, len(fields)) + body
+    return struct.pack("<HBBi", 8 + len(body), *revision, len(fields)) + body
 
 
 def _numbers(value: Value, ones: int, count: int) -> list[int]:
@@ -83,13 +96,14 @@ class _Layout(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _compiled(revision: tuple[int, int]) -> _Layout:
-    size = SIZES[revision]
+def _compiled(revision: tuple[int, int], *, of_partition: bool) -> _Layout:
+    size = (XCP_SIZES if of_partition else SIZES)[revision]
+    fields = (XCP_LAYOUTS if of_partition else LAYOUTS)[revision]
     formats = ["<HBB"]
     blank = [size, *revision]
     positions = {}
     at = HEADER_BYTES
-    for field in LAYOUTS[revision]:
+    for field in fields:
         gap = field.offset - at
         ones = _ones(field.fmt)
         positions[field.name] = len(blank) + gap, field.count, ones

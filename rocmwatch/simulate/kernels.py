@@ -12,6 +12,8 @@ from rocmwatch.simulate.parts import Kernel
 # Files by the first of the kernels below that has them.
 _FIRST_IN = {
     "6.5": (
+        "kfd/num_xcc",
+        "kfd/debug_prop",
         "current_compute_partition",
         "available_compute_partition",
         "current_memory_partition",
@@ -27,18 +29,27 @@ _FIRST_IN = {
         "xgmi_port_num",
         "pm_metrics",
     ),
-    "6.12": ("ras/event_state", "enforce_isolation"),
+    "6.12": ("ras/event_state", "ras/umc_err_count#de", "enforce_isolation"),
     "7.3": (
         "available_memory_partition",
         "compute_partition_mem_alloc_mode",
         "vcn_busy_percent",
         "xcp/xcp_metrics",
+        "kfd/unique_id of a partition",
         "dmem.capacity",
         "dmem.current",
     ),
 }
 _OF_ROCM = frozenset({"used_memory"})  # no mainline kernel has it
-_DMEM = frozenset({"dmem.capacity", "dmem.current"})
+_NOT_OF_ROCM = frozenset(
+    {
+        "compute_partition_mem_alloc_mode",
+        "vcn_busy_percent",
+        "kfd/unique_id of a partition",
+        "dmem.capacity",
+        "dmem.current",
+    }
+)
 
 
 def _lacking(name: str) -> frozenset[str]:
@@ -100,6 +111,7 @@ _ALL = (
         buddy_format="F4",
         debugfs_by_address=True,
         silent_die_power=False,
+        marks_deep_sleep=True,
         fdinfo="7.3",
         xcp_metrics=(1, 1),
         lacks=_lacking("7.3"),
@@ -112,7 +124,7 @@ _ALL = (
         debugfs_by_address=True,
         silent_die_power=False,
         fdinfo="6.8",
-        lacks=_DMEM | {"compute_partition_mem_alloc_mode", "vcn_busy_percent", "xcp/xcp_metrics"},
+        lacks=_NOT_OF_ROCM | {"xcp/xcp_metrics"},
     ),
     Kernel(
         name="dkms",  # ROCm 7
@@ -123,7 +135,7 @@ _ALL = (
         silent_die_power=False,
         fdinfo="6.8",
         xcp_metrics=(1, 0),
-        lacks=_DMEM | {"compute_partition_mem_alloc_mode", "vcn_busy_percent"},
+        lacks=_NOT_OF_ROCM,
     ),
 )
 KERNELS: dict[str, Kernel] = {kernel.name: kernel for kernel in _ALL}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocmwatch.simulate.device_files import add_no_power, add_power, add_still_files
-from rocmwatch.simulate.parts import Model
+from rocmwatch.simulate.parts import Kernel, Model
 from rocmwatch.simulate.places import DrmDevice, Place
 from rocmwatch.simulate.tree import Tree
 
@@ -28,29 +28,31 @@ FORBIDDEN_DEBUGFS = (
 
 def add_node(tree: Tree, model: Model, gpus: tuple[Place, ...]) -> None:
     """Adds /sys apart from KFD: the GPUs and all that lies around them."""
-    _add_driver(tree)
-    _add_bmc(tree)
+    _add_driver(tree, model.kernel)
+    _add_bmc(tree, model.kernel)
     _add_cpu_sensor(tree)
     tree.files["sys/class/drm/version"] = b"drm 1.1.0 20060810\n"
     for gpu in gpus:
         _add_gpu(tree, model, gpu)
         for extra in gpu.extra:
-            _add_platform_device(tree, extra)
+            _add_platform_device(tree, model.kernel, extra)
 
 
 def table_path(model: Model, gpu: Place) -> str:
     """Where debugfs has the GPU's VRAM table."""
-    return f"{DEBUGFS}/dri/{_debugfs_name(model, gpu.pci, gpu.drm)}/amdgpu_vram_mm"
+    return f"{DEBUGFS}/dri/{_debugfs_name(model.kernel, gpu.pci, gpu.drm.card_minor)}/amdgpu_vram_mm"
 
 
-def _debugfs_name(model: Model, address: str, device: DrmDevice) -> str:
-    return address if model.kernel.debugfs_by_address else str(device.card_minor)
+def _debugfs_name(kernel: Kernel, address: str, card_minor: int) -> str:
+    return address if kernel.debugfs_by_address else str(card_minor)
 
 
-def _add_driver(tree: Tree) -> None:
+def _add_driver(tree: Tree, kernel: Kernel) -> None:
     tree.text(
         "sys/module/amdgpu", refcnt="0", initstate="live", coresize="21336064", srcversion="0D1F8E5A77C3B2964E10AB5"
     )
+    if kernel.driver_version is not None:
+        tree.text("sys/module/amdgpu", version=kernel.driver_version)
     tree.text("sys/module/amdgpu/parameters", gpu_recovery="-1", runpm="-1", noretry="-1")
     tree.links[f"{_DRIVER}/module"] = "sys/module/amdgpu"
     tree.links["sys/module/amdgpu/drivers/pci:amdgpu"] = _DRIVER
@@ -69,11 +71,9 @@ def _add_gpu(tree: Tree, model: Model, gpu: Place) -> None:
     for device in (gpu.bridge, gpu.device):
         _put_on_bus(tree, "pci", device)
     _add_drm(tree, gpu.drm)
-    folder = f"{DEBUGFS}/dri/{gpu.pci}"
-    tree.text(folder, name=f"amdgpu dev={gpu.pci} unique={gpu.pci}", amdgpu_gtt_mm="  use_type: 1\n  use_tt: 1")
-    tree.text(folder, clients="             command  tgid dev master a   uid      magic")
+    folder = _add_debugfs(tree, model.kernel, "amdgpu", gpu.pci, (gpu.drm.card_minor, gpu.drm.render_minor))
+    tree.text(folder, amdgpu_gtt_mm="  use_type: 1\n  use_tt: 1")
     tree.text(folder, **dict.fromkeys(FORBIDDEN_DEBUGFS, "a monitor has read what it must not"))
-    _link_minors(tree, gpu.pci, gpu.drm)
 
 
 def _add_drm(tree: Tree, device: DrmDevice) -> None:
@@ -88,23 +88,32 @@ def _add_drm(tree: Tree, device: DrmDevice) -> None:
         tree.links[f"sys/class/drm/{name}"] = folder
 
 
-def _link_minors(tree: Tree, name: str, device: DrmDevice) -> None:
-    for minor in (device.card_minor, device.render_minor):
-        tree.links[f"{DEBUGFS}/dri/{minor}"] = f"{DEBUGFS}/dri/{name}"
+def _add_debugfs(tree: Tree, kernel: Kernel, driver: str, name: str, minors: tuple[int, ...]) -> str:
+    """Adds what the DRM core shows of a device, and returns the folder where its driver's own files are.
+
+    A folder by address and links by minor; on older kernels a folder for each minor, the driver's files in the first.
+    """
+    first = _debugfs_name(kernel, name, minors[0])
+    for minor in minors:
+        if kernel.debugfs_by_address:
+            tree.links[f"{DEBUGFS}/dri/{minor}"] = f"{DEBUGFS}/dri/{first}"
+    for folder in (first,) if kernel.debugfs_by_address else map(str, minors):
+        tree.text(f"{DEBUGFS}/dri/{folder}", name=f"{driver} dev={name} unique={name}")
+        tree.text(f"{DEBUGFS}/dri/{folder}", clients="             command  tgid dev master a   uid      magic")
+    return f"{DEBUGFS}/dri/{first}"
 
 
-def _add_platform_device(tree: Tree, device: DrmDevice) -> None:
+def _add_platform_device(tree: Tree, kernel: Kernel, device: DrmDevice) -> None:
     """A partition's DRM device: no PCI, no driver link, no memory files, no sensors."""
     name = device.path.rsplit("/", 1)[1]
     tree.text(device.path, uevent=f"MODALIAS=platform:{name}", modalias=f"platform:{name}", driver_override="(null)")
     add_no_power(tree, device.path)
     _put_on_bus(tree, "platform", device.path)
     _add_drm(tree, device)
-    tree.text(f"{DEBUGFS}/dri/{name}", name=f"amdgpu_xcp_drm dev={name} unique={name}")
-    _link_minors(tree, name, device)
+    _add_debugfs(tree, kernel, "amdgpu_xcp_drm", name, (device.card_minor, device.render_minor))
 
 
-def _add_bmc(tree: Tree) -> None:
+def _add_bmc(tree: Tree, kernel: Kernel) -> None:
     """The server's management display, which takes card0 and has no render node."""
     slot = _BMC.rsplit("/", 1)[1]
     driver = "sys/bus/pci/drivers/ast"
@@ -119,8 +128,7 @@ def _add_bmc(tree: Tree) -> None:
     tree.links[f"{folder}/device"] = _BMC
     tree.links[f"{folder}/subsystem"] = "sys/class/drm"
     tree.links["sys/class/drm/card0"] = folder
-    tree.text(f"{DEBUGFS}/dri/{slot}", name=f"ast dev={slot} unique={slot}")
-    tree.links[f"{DEBUGFS}/dri/0"] = f"{DEBUGFS}/dri/{slot}"
+    _add_debugfs(tree, kernel, "ast", slot, (0,))
 
 
 def _add_cpu_sensor(tree: Tree) -> None:

@@ -20,9 +20,11 @@ class Kernel:
         buddy_format: The text format of debugfs' amdgpu_vram_mm, `F0` to `F4`.
         debugfs_by_address: Whether debugfs names a card's folder by its PCI address; else by its minor number.
         silent_die_power: Whether a second die shows a power of 0; else it has no file for it.
+        marks_deep_sleep: Whether every list of clocks has a line of its own for a clock far below the lowest level.
         fdinfo: The kernel that first wrote fdinfo as this one does: `5.15`, `6.1`, `6.5`, `6.8` or `7.3`.
         xcp_metrics: The revision of the partitions' own metrics, for kernels that have them.
-        lacks: Names of files that other kernels have (those of hwmon and ras with their folder).
+        lacks: Names of files that other kernels have: those of hwmon and ras with their folder, a line of a file behind
+            a `#`.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Kernel:
     buddy_format: str
     debugfs_by_address: bool
     silent_die_power: bool
+    marks_deep_sleep: bool = False
     fdinfo: str
     xcp_metrics: tuple[int, int] | None = None
     lacks: frozenset[str] = frozenset()
@@ -83,6 +86,7 @@ class Clock:
         levels_mhz: The levels, lowest first.
         idle_mhz: What it runs at when there is nothing to do.
         fine_grained: The list shows lowest, current and highest instead of fixed levels.
+        deep_sleep_mhz: Below it, the list has a line of its own for the clock on every kernel.
     """
 
     label: str
@@ -91,6 +95,26 @@ class Clock:
     levels_mhz: tuple[int, ...]
     idle_mhz: int
     fine_grained: bool = False
+    deep_sleep_mhz: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fan:
+    """A fan that stands still while the card is cool.
+
+    Attributes:
+        starts_at_celsius: The junction's temperature from which on it turns.
+        full_at_celsius: Where it turns at `max_rpm`.
+    """
+
+    max_rpm: int
+    starts_at_celsius: float
+    full_at_celsius: float
+
+    def rpm(self, celsius: float) -> int:
+        """How fast it turns."""
+        share = (celsius - self.starts_at_celsius) / (self.full_at_celsius - self.starts_at_celsius)
+        return int(self.max_rpm * min(1.0, 0.2 + 0.8 * share)) if share > 0 else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +150,7 @@ class Partitioning:
     memory: str
     count: int
     available_compute: str
+    available_memory: str
     extra_drm_devices: int = 7
 
 
@@ -139,6 +164,10 @@ class Model:
         pool: Where its models live: `vram`, or `gtt` on a unified-memory APU.
         vram_floor_bytes: What is in use when nothing runs.
         power_files: The hwmon files that show its power on the newest kernel.
+        power_range_watts: What the cap can be set to.
+        hbm_sensors: Memory stacks whose temperatures gpu_metrics 1.3 shows one by one.
+        counts_millijoules: Its energy in gpu_metrics 1.3 is in this unit and in 32 bits, as Radeons count.
+        xgmi_link: Lanes and Gbit/s of each link to another GPU.
         dies_per_package: PCI devices that share a package: the first of them reports the power of all, the others 0.
         attributes: Files of the device that never change and need no rule, name to text.
         forbidden: Files that the driver has and that a monitor must never open.
@@ -168,9 +197,14 @@ class Model:
     power_idle_watts: float
     power_cap_watts: float
     power_has_cap: bool
+    power_range_watts: tuple[int, int] = (0, 0)
     dies_per_package: int = 1
     xcc_count: int
     kfd: Kfd
+    hbm_sensors: int = 0
+    counts_millijoules: bool = False
+    xgmi_link: tuple[int, int] | None = None
+    fan: Fan | None = None
     voltages: tuple[tuple[int, str], ...] = ()
     has_unique_id: bool = True
     has_memory_busy: bool = True

@@ -8,38 +8,72 @@ Source: drivers/gpu/drm/amd/amdkfd/kfd_topology.c (node_show, mem_show), amdgpu/
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
-from rocmwatch.simulate.motion import draw
+from rocmwatch.simulate.motion import State, draw
 from rocmwatch.simulate.parts import Model
 from rocmwatch.simulate.places import DrmDevice, Place
-from rocmwatch.simulate.tree import Tree
+from rocmwatch.simulate.tree import Tree, number_line
 
-_KFD = "sys/devices/virtual/kfd/kfd"
+KFD = "sys/devices/virtual/kfd/kfd"
 _PAGE = 4096
 
 
-def add_topology(tree: Tree, model: Model, gpus: tuple[Place, ...], seed: int) -> None:
-    """Adds /sys/class/kfd."""
-    tree.links["sys/class/kfd/kfd"] = _KFD
-    tree.links[f"{_KFD}/subsystem"] = "sys/class/kfd"
-    tree.text(_KFD, dev="238:0", uevent="MAJOR=238\nMINOR=0\nDEVNAME=kfd")
-    tree.folders.add(f"{_KFD}/proc")
+def add_topology(tree: Tree, model: Model, gpus: tuple[Place, ...], seed: int, generation: int = 2) -> None:
+    """Adds /sys/class/kfd.
+
+    Args:
+        tree: Where to.
+        model: The GPUs' model.
+        gpus: Those that are there.
+        seed: Gives this node its own numbers.
+        generation: How often the driver has changed it.
+    """
+    tree.links["sys/class/kfd/kfd"] = KFD
+    tree.links[f"{KFD}/subsystem"] = "sys/class/kfd"
+    tree.text(KFD, dev="238:0", uevent="MAJOR=238\nMINOR=0\nDEVNAME=kfd")
+    tree.folders.add(f"{KFD}/proc")
     tree.text(
-        f"{_KFD}/topology",
-        generation_id="2",
+        f"{KFD}/topology",
+        generation_id=str(generation),
         system_properties="platform_oem 2314885604102193731\nplatform_id 87232116311372\nplatform_rev 2",
     )
-    number = 0
-    for _ in range(model.host.sockets):
+    for number in range(model.host.sockets):
         _add_cpu(tree, model, number)
-        number += 1
     hive = int(draw(seed, "hive") * (1 << 62)) | 1
-    ids: set[int] = set()
+    ids = gpu_ids(model, gpus)
     for gpu in gpus:
         for partition, node in enumerate(gpu.partition_nodes(model)):
-            gpu_id = _gpu_id(gpu.pci, partition, ids)
+            gpu_id = ids[gpu.index, partition]
+            number = node_number(model, gpu, partition)
             _add_gpu_node(tree, model, gpu, (number, gpu_id), (partition, node, hive))
-            number += 1
+
+
+def gpu_ids(model: Model, gpus: tuple[Place, ...]) -> dict[tuple[int, int], int]:
+    """The driver's number of each node, by the GPU's index and the partition."""
+    taken: set[int] = set()
+    return {
+        (gpu.index, partition): _gpu_id(gpu.pci, partition, taken)
+        for gpu in gpus
+        for partition, _ in enumerate(gpu.partition_nodes(model))
+    }
+
+
+def node_number(model: Model, gpu: Place, partition: int) -> int:
+    """The number of a partition's node: only the node's last GPU can lack some of its partitions."""
+    return model.host.sockets + gpu.index * model.partition_count + partition
+
+
+def moving_banks(model: Model, gpu: Place) -> dict[str, Callable[[State], bytes]]:
+    """What is used of each partition's memory, which only ROCm's own driver shows, by path below the root."""
+    if not model.kernel.has("used_memory"):
+        return {}
+    parts = len(gpu.partition_nodes(model))
+    folders = [f"{KFD}/topology/nodes/{node_number(model, gpu, part)}/mem_banks/0" for part in range(parts)]
+    return {
+        f"{folder}/used_memory": lambda state: number_line(state.vram_used_bytes // model.partition_count)
+        for folder in folders
+    }
 
 
 def bank_bytes(model: Model) -> int:
@@ -59,7 +93,7 @@ def _gpu_id(pci: str, partition: int, taken: set[int]) -> int:
 
 def _add_cpu(tree: Tree, model: Model, number: int) -> None:
     host = model.host
-    folder = f"{_KFD}/topology/nodes/{number}"
+    folder = f"{KFD}/topology/nodes/{number}"
     tree.text(folder, gpu_id="0", name="")
     properties = dict.fromkeys(_CPU_PROPERTIES, 0)
     properties |= {
@@ -84,7 +118,7 @@ def _add_gpu_node(
     kfd = model.kfd
     xccs = model.xcc_count // model.partition_count
     domain, bus, device = gpu.pci.split(":")
-    folder = f"{_KFD}/topology/nodes/{number}"
+    folder = f"{KFD}/topology/nodes/{number}"
     tree.text(folder, gpu_id=str(gpu_id), name=kfd.name)
     properties = dict.fromkeys(_GPU_PROPERTIES, 0)
     properties |= {
@@ -115,11 +149,12 @@ def _add_gpu_node(
         "capability": 2893521536,
         "debug_prop": 1511,
         "sdma_fw_version": 24,
-        "unique_id": gpu.unique_id if model.has_unique_id else 0,
+        "unique_id": _unique_id(model, gpu, position),
         "num_xcc": xccs,
         "max_engine_clk_ccompute": model.host.cpu_clock_mhz,
     }
-    _add_numbers(tree, f"{folder}/properties", properties)
+    known = {name: number for name, number in properties.items() if model.kernel.has(f"kfd/{name}")}
+    _add_numbers(tree, f"{folder}/properties", known)
     _add_bank(
         tree,
         folder,
@@ -130,6 +165,13 @@ def _add_gpu_node(
             "mem_clk_max": model.mclk.levels_mhz[-1],
         },
     )
+
+
+def _unique_id(model: Model, gpu: Place, partition: int) -> int:
+    if not model.has_unique_id:
+        return 0
+    own = model.partition_count > 1 and model.kernel.has("kfd/unique_id of a partition")
+    return gpu.unique_id + partition if own else gpu.unique_id
 
 
 def _add_bank(tree: Tree, folder: str, numbers: dict[str, int]) -> None:

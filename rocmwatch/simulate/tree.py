@@ -16,11 +16,17 @@ class Tree:
         files: Path to bytes.
         links: Path to the path that it leads to.
         folders: Folders that must be there even when nothing is in them.
+        pointers: Links that hold their text as it is: out of the tree, and to nothing perhaps.
+        pipes: FIFOs.
+        renewed: Files that are opened for each reading: a change gives their name to a new file.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
+    pointers: dict[str, str] = field(default_factory=dict)
+    pipes: set[str] = field(default_factory=set)
+    renewed: set[str] = field(default_factory=set)
 
     def text(self, folder: str, /, **lines: str) -> None:
         """Adds files of one line (or more), each with a newline at its end."""
@@ -29,7 +35,8 @@ class Tree:
 
     def write(self, root: str) -> None:
         """Writes it all below an existing folder."""
-        folders = self.folders.union(map(os.path.dirname, self.files), map(os.path.dirname, self.links))
+        texts = {path: link_text(path, target) for path, target in self.links.items()} | self.pointers
+        folders = self.folders.union(*(map(os.path.dirname, paths) for paths in (self.files, texts, self.pipes)))
         made = {""}
         for folder in sorted(folders):
             _make(root, folder, made)
@@ -39,8 +46,15 @@ class Tree:
                 os.write(file, data)
             finally:
                 os.close(file)
-        for path, target in self.links.items():
-            os.symlink(link_text(path, target), f"{root}/{path}")
+        for path, text in texts.items():
+            os.symlink(text, f"{root}/{path}")
+        for path in self.pipes:
+            os.mkfifo(f"{root}/{path}", _MODE)
+
+
+def number_line(number: int) -> bytes:
+    """A file of one number."""
+    return b"%d\n" % number
 
 
 def link_text(path: str, target: str) -> str:
