@@ -19,6 +19,7 @@ COMMANDS = {
     "sample": ("sample", "sample", "One reading of the node's GPUs."),
     "top": ("top", "top", "The live view of the node's GPUs."),
     "status": ("status", "status", "How the daemon and its GPUs are."),
+    "record": ("record", "record", "Records the node's files, scrubbed, to go with a report."),
     "check-config": ("check_config", "check_config", "Checks a configuration, all of it at once."),
     "simulate": ("simulate", "simulate", "Makes a simulated node, as a file tree that moves."),
     "demo": ("demo", "demo", "A simulated node, and the daemon watching it."),

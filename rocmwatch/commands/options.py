@@ -33,10 +33,10 @@ def duration(_ctx: click.Context, _parameter: click.Parameter, value: str | None
         raise click.BadParameter(str(error)) from None
 
 
-def _existing(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+def _existing(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str:
     if not value:
         return ""
-    root = os.path.abspath(value)
+    root = _unpacked(ctx, value) if os.path.isfile(value) and value.endswith(".tar.gz") else os.path.abspath(value)
     if not os.path.isdir(f"{root}/sys"):
         raise click.BadParameter(
             f"{value}: no sys folder in it; a root holds sys and proc, as `rocmwatch simulate` makes them"
@@ -44,10 +44,24 @@ def _existing(_ctx: click.Context, _parameter: click.Parameter, value: str | Non
     return root
 
 
+def _unpacked(ctx: click.Context, archive: str) -> str:
+    """A record, unpacked into a folder that goes when the command ends."""
+    import tempfile
+
+    from rocmwatch.observe.record_unpack import NoRecord, unpack
+
+    folder = ctx.with_resource(tempfile.TemporaryDirectory(prefix="rocmwatch-"))
+    try:
+        unpack(archive, folder)
+    except (NoRecord, OSError) as error:
+        raise click.BadParameter(str(error)) from None
+    return folder
+
+
 root_option: Callable[..., Any] = click.option(
     "--root",
     envvar="ROCMWATCH_ROOT",
     metavar="DIR",
     callback=_existing,
-    help="Read DIR/sys and DIR/proc instead of the machine's own: a simulated or recorded node.",
+    help="Read DIR/sys and DIR/proc instead of the machine's own: a simulated node, or what `record` has written.",
 )

@@ -28,10 +28,17 @@ def _amdsmi(root: str) -> Role:
     return AmdsmiReader(root)
 
 
+def _record(root: str) -> Role:
+    from rocmwatch.observe.record_reader import RecordReader  # noqa: PLC0415  # the same
+
+    return RecordReader(root)
+
+
 ROLES: dict[str, Callable[[str], Role]] = {
     "sensors": SensorReader,
     "processes": ProcessReader,
     "amdsmi": _amdsmi,
+    "record": _record,
 }
 
 

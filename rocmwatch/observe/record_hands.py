@@ -1,0 +1,95 @@
+"""Main's side of the record reader: one question at a time, and a reader that does not answer is given up.
+
+A reader that hangs in the driver cannot be killed, so its end is never waited for. After a few of them no further one
+is started: what is wrong with this node is known by then.
+"""
+
+from typing import Any, NamedTuple
+
+from rocmwatch.errors import LauncherLost
+from rocmwatch.observe.link import LauncherLink, ReaderFailed, ReaderLink
+from rocmwatch.observe.process_wire import PIDS
+from rocmwatch.observe.record_reader import BETWEEN
+from rocmwatch.observe.wire import LIST, Order
+
+DEADLINE_SECONDS = 3.0  # a firmware that does not answer makes the driver wait two seconds
+MOST_GIVEN_UP = 8
+_SLOW_STARTS = 10
+
+HANGS = "no answer"
+NOBODY = "too many reads hang"
+DIED = "the reader ended"
+
+
+class Given(NamedTuple):
+    """An answer.
+
+    Attributes:
+        why: Why there is nothing; empty when all went well.
+        value: The bytes of a file, or the entries of a folder.
+    """
+
+    why: str
+    value: Any = None
+
+
+class Hands:
+    """Asks.
+
+    Attributes:
+        given_up: How many readers hang.
+    """
+
+    def __init__(self, root: str, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+        self.given_up = 0
+        self._launcher = LauncherLink(root)
+        self._deadline_seconds = deadline_seconds
+        self._reader: ReaderLink | None = None
+
+    def close(self) -> None:
+        """Ends the reader and the launcher; one that hangs is not waited for."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self._launcher.close()
+
+    def ask(self, what: int, path: str, guards: tuple[str, ...] = ()) -> Given:
+        """What the reader says of one path."""
+        frame = self._frame(Order("path", what, BETWEEN.join((path, *guards))))
+        return frame if isinstance(frame, Given) else Given(*frame)
+
+    def pids(self) -> tuple[tuple[int, ...], str]:
+        """The processes that have something of a GPU, and what has to be said about that."""
+        frame = self._frame(Order(PIDS, LIST))
+        if isinstance(frame, Given):
+            return (), frame.why
+        pids, refused, _ = frame
+        return pids, "EACCES" if refused else ""
+
+    def _frame(self, order: Order) -> "tuple[Any, ...] | Given":
+        try:
+            reader = self._reader = self._reader or self._start()
+        except (LauncherLost, ReaderFailed):
+            return Given(DIED)
+        if reader is None:
+            return Given(NOBODY)
+        reader.ask((order,))
+        answer = reader.wait(self._deadline_seconds)
+        for _ in range(_SLOW_STARTS):
+            if answer.complete or answer.died or answer.stuck_in:
+                break
+            answer = reader.wait(self._deadline_seconds)  # it did not even begin: the machine is busy
+        if answer.complete:
+            return answer.frames[order.subject]
+        reader.close()
+        self._reader = None
+        if not answer.died:
+            self.given_up += 1
+        try:
+            self._launcher.kill(reader.pid, awaited=False)
+        except LauncherLost:
+            return Given(DIED)
+        return Given(DIED if answer.died else HANGS)
+
+    def _start(self) -> ReaderLink | None:
+        return None if self.given_up >= MOST_GIVEN_UP else self._launcher.fork("record")

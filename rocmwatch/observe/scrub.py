@@ -1,0 +1,242 @@
+"""Replaces what tells whose node a record is of. Pure: bytes in, bytes out.
+
+The same thing is replaced by the same thing wherever it is, so that what belongs together still does: an id that two
+files have, or a control group that a process names and a folder is called by. A replacement has the length and the form
+of what it replaces, is made with a key that nobody keeps, and is none of the things that had to be replaced.
+
+Ids and the host's name are looked for everywhere (scrub_ids.py). Names that people chose (programs, control groups,
+arguments) are replaced word by word, all but the words that are known to say nothing (scrub_words.py) and those that
+the kernel itself uses in the same record; numbers of up to three digits stay. Of the value of an argument, nothing
+stays.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from rocmwatch.observe.record_table import (
+    BINARY,
+    CGROUPS,
+    CMDLINE,
+    FDINFO,
+    HOST,
+    ID,
+    KERNEL,
+    NAME,
+    NAME_RULES,
+    NUMBER,
+    PROPERTIES,
+    STAT,
+    STATUS,
+    TEXT,
+)
+from rocmwatch.observe.scrub_ids import WORD, Ids, Maker
+from rocmwatch.observe.scrub_words import ARGUMENTS, WORDS
+
+_UUID = rb"[0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}"
+_ALONE = rb"(?<![0-9A-Za-z.:])%s(?![0-9A-Za-z.:])"
+_TOKEN = re.compile(
+    rb"(?P<pci>" + _ALONE % rb"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]" + rb")"
+    rb"|" + _UUID + rb"|" + _ALONE % rb"(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}"
+    rb"|" + _ALONE % rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}" + rb"|pod(?=" + _UUID + rb")|[0-9A-Za-z\x80-\xff]+"
+)
+_NUMBERED = re.compile(rb"([a-z]+)[0-9]{0,3}")
+_ID_LINE = re.compile(rb"(?m)^(?:unique_id|hive_id) ([0-9]{1,20})$")
+_ID_NUMBER = re.compile(rb"(?:0[xX])?([0-9a-fA-F]{16})|0[xX]([0-9a-fA-F]{1,15})|([0-9]{1,20})")
+_STAT = re.compile(rb"(?s)(\s*[0-9]+ \()(.*)(\) .*)")
+_STAT_FIELDS = 22  # those behind the name that are kept; addresses come later
+_STATUS_KEPT = frozenset(
+    b"Name State Tgid Ngid Pid PPid TracerPid FDSize NStgid NSpid Threads SigQ SigPnd ShdPnd SigBlk SigIgn SigCgt "
+    b"VmPeak VmSize VmRSS RssAnon RssFile RssShmem VmSwap".split()
+)
+_OPTION = re.compile(rb"--?[A-Za-z][A-Za-z0-9_.-]*")
+_SMALL_NUMBER = re.compile(rb"[0-9]{1,3}(?:\.[0-9]{1,3})?")
+_FDINFO_VALUE = re.compile(rb"[0-9a-fA-F:.]*(?: ?(?:kB|[KMG]iB|ns|%|Hz|MHz))?|amdgpu")
+
+Change = Callable[[bytes, bool], bytes]
+"""What becomes of a word of a name, given whether it is the value of an argument."""
+
+
+class Piece(NamedTuple):
+    """A file: what its bytes are (record_table.py), the bytes, and what of its path the kernel has named."""
+
+    rule: str
+    data: bytes
+    kernel_path: str = ""
+
+
+class Scrubber:
+    """Knows what has to be replaced in one record, and by what.
+
+    Attributes:
+        ids: What is replaced wherever it is.
+        words: Words of names.
+    """
+
+    def __init__(self, key: bytes, pieces: Iterable[Piece], names: Iterable[str]) -> None:
+        """Learns from everything first: only then is it known what a replacement must not be.
+
+        Args:
+            key: Makes the replacements.
+            pieces: Every file.
+            names: Every part of a path that people may have named.
+        """
+        pieces, names = list(pieces), list(names)
+        self._public = frozenset(_public_words(pieces))
+        maker = Maker(key)
+        numbers, texts = _ids(pieces)
+        self.ids = Ids(numbers, texts, self._public, maker)
+        found = set(self._people_words(pieces, names))
+        maker.taken |= found
+        self.words: Mapping[bytes, bytes] = {word: maker.text(word, self._public) for word in sorted(found)}
+
+    def content(self, piece: Piece) -> bytes:
+        """The bytes of a file, scrubbed."""
+        return _RULES[piece.rule](self, piece.data, self._change)
+
+    def path(self, path: str) -> str:
+        """A part of a path that people may have named, scrubbed."""
+        return self._names(_raw(path), self._change).decode("utf-8", "surrogateescape")
+
+    def is_known(self, word: bytes) -> bool:
+        """Whether a word of a name says nothing."""
+        if word.isdigit():
+            return len(word) <= 3
+        low = word.lower()
+        numbered = _NUMBERED.fullmatch(low)
+        known = low in self._public or (numbered is not None and numbered[1].decode() in WORDS)
+        return known or not low.strip(b"x")  # what a known word in a value becomes
+
+    def _people_words(self, pieces: Iterable[Piece], names: Iterable[str]) -> Iterator[bytes]:
+        found: set[bytes] = set()
+
+        def note(word: bytes, _in_value: bool) -> bytes:  # noqa: FBT001
+            found.add(word)
+            return word
+
+        for piece in pieces:
+            if piece.rule in NAME_RULES:
+                _RULES[piece.rule](self, piece.data, note)
+        for path in names:
+            self._names(_raw(path), note)
+        return (word for word in found if not self.is_known(word))
+
+    def _change(self, word: bytes, in_value: bool) -> bytes:  # noqa: FBT001
+        if not self.is_known(word):
+            return self.words.get(word, b"x" * len(word))
+        if not in_value:
+            return word
+        return (b"0" if word.isdigit() else b"x") * len(word)
+
+    # The rules
+
+    def _names(self, data: bytes, change: Change, *, in_value: bool = False) -> bytes:
+        def token(match: "re.Match[bytes]") -> bytes:
+            return match[0] if match["pci"] else change(match[0], in_value)
+
+        return b"".join(_TOKEN.sub(token, between) + other for between, other in self.ids.split(data))
+
+    def _kernel(self, data: bytes, _: Change) -> bytes:
+        return self.ids.replace(data)
+
+    def _binary(self, data: bytes, _: Change) -> bytes:
+        return data
+
+    def _id(self, data: bytes, _: Change) -> bytes:
+        return self.ids.replace_line(data)
+
+    def _text(self, data: bytes, _: Change) -> bytes:
+        """May repeat names that are replaced elsewhere."""
+        return WORD.sub(lambda match: self.words.get(match[0], match[0]), self.ids.replace(data))
+
+    def _stat(self, data: bytes, change: Change) -> bytes:
+        match = _STAT.fullmatch(data)
+        if match is None:
+            return self._names(data, change)
+        fields = match[3].split(b" ")
+        rest = [b"0"] * (len(fields) - 1 - _STAT_FIELDS)
+        return match[1] + self._names(match[2], change) + b" ".join((*fields[: _STAT_FIELDS + 1], *rest)) + b"\n"
+
+    def _status(self, data: bytes, change: Change) -> bytes:
+        kept = []
+        for line in data.splitlines(keepends=True):
+            key, colon, value = line.partition(b":")
+            if colon and key in _STATUS_KEPT:
+                kept.append(key + colon + (self._names(value, change) if key == b"Name" else value))
+        return b"".join(kept)
+
+    def _fdinfo(self, data: bytes, change: Change) -> bytes:
+        lines = []
+        for line in data.splitlines(keepends=True):
+            key, colon, value = line.partition(b":")
+            is_plain = colon and _FDINFO_VALUE.fullmatch(value.strip())
+            lines.append(self.ids.replace(line) if is_plain else key + colon + self._names(value, change))
+        return b"".join(lines)
+
+    def _cmdline(self, data: bytes, change: Change) -> bytes:
+        program, *arguments = data.split(b"\0")
+        name = self._names(program.rpartition(b"/")[2], change)
+        return b"\0".join((name, *(self._argument(argument, change) for argument in arguments)))
+
+    def _argument(self, argument: bytes, change: Change) -> bytes:
+        if argument in ARGUMENTS or _SMALL_NUMBER.fullmatch(argument):
+            return argument
+        option, equals, value = argument.partition(b"=")
+        if _OPTION.fullmatch(option) and all(map(self.is_known, WORD.findall(option))):
+            return self._names(option, change) + equals + (self._argument(value, change) if value else b"")
+        return self._names(argument, change, in_value=True)
+
+
+_RULES: "Mapping[str, Callable[[Scrubber, bytes, Change], bytes]]" = {
+    KERNEL: Scrubber._kernel,
+    BINARY: Scrubber._binary,
+    TEXT: Scrubber._text,
+    NUMBER: Scrubber._id,
+    ID: Scrubber._id,
+    HOST: Scrubber._id,
+    PROPERTIES: Scrubber._kernel,
+    NAME: Scrubber._names,
+    STAT: Scrubber._stat,
+    STATUS: Scrubber._status,
+    CGROUPS: Scrubber._names,
+    CMDLINE: Scrubber._cmdline,
+    FDINFO: Scrubber._fdinfo,
+}
+
+
+def _raw(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
+
+
+def _public_words(pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """The words that the kernel and the board use, in small letters."""
+    for piece in pieces:
+        if piece.rule in (KERNEL, PROPERTIES):
+            for word in WORD.findall(piece.data + b" " + _raw(piece.kernel_path)):
+                if not word.isdigit():
+                    yield word.lower()
+
+
+def _ids(pieces: Iterable[Piece]) -> tuple[set[int], set[bytes]]:
+    """(numbers, texts) that the files of ids hold."""
+    numbers: set[int] = set()
+    texts: set[bytes] = set()
+    for piece in pieces:
+        line = piece.data.strip(b"\0 \t\r\n")
+        number = _ID_NUMBER.fullmatch(line) if piece.rule == NUMBER else None
+        if piece.rule == PROPERTIES:
+            numbers.update(int(match[1]) for match in _ID_LINE.finditer(piece.data))
+        elif number is not None:
+            digits = number[1] or number[2]
+            numbers.add(int(digits, 16) if digits else int(number[3]))
+        elif piece.rule in (NUMBER, ID, HOST):
+            texts.add(line)
+            if piece.rule == HOST:
+                texts.add(line.partition(b".")[0])
+    return numbers, {text for text in texts if not _says_nothing(text)}
+
+
+def _says_nothing(text: bytes) -> bool:
+    """Whether it is `N/A`, `unknown`, `0000` or `To be filled by O.E.M.`, and no id."""
+    words = WORD.findall(text)
+    return all(word.lower().decode("latin-1") in WORDS or not word.strip(b"0") for word in words)
