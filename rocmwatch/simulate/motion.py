@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from rocmwatch.simulate import blocks
 from rocmwatch.simulate.parts import MIB, Model
 
 UPTIME_SECONDS = 86_400.0  # the node was up for a day when the simulation began
+GTT_FLOOR_BYTES = 24 * MIB  # what the driver itself has of the host's memory
 _AMBIENT_CELSIUS = 31.0
 _IDLE_WORK = 0.002  # an idle GPU still does something: counters never stand still
 _POWER_LAG_SECONDS = 2.0
@@ -36,6 +37,8 @@ class State:
         sclk_mhz: Of each compute die (XCC).
         energy_joules: Since boot.
         busy_gfx_seconds: Work done since boot: the integral of `busy_gfx`.
+        evicted_bytes: Of buffers that belong into VRAM and were moved to the host's memory, as there was no room.
+        evicted_seconds: For how long queues were stopped because of that, since boot.
         throttle: By reason, for how many seconds since boot the clocks were held down: `prochot`, `power`,
             `socket_thermal`, `vr_thermal`, `hbm_thermal`. A reason that is missing never did.
         throttled: Why they are held down at this moment: `power`, `current`, `thermal`, `prochot`.
@@ -58,6 +61,8 @@ class State:
     energy_joules: float
     busy_gfx_seconds: float
     busy_memory_seconds: float
+    evicted_bytes: int = 0
+    evicted_seconds: float = 0.0
     throttle: Mapping[str, float] = field(default_factory=dict)
     throttled: frozenset[str] = frozenset()
     ras: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -148,11 +153,21 @@ def healthy(model: Model, seed: int, index: int, seconds: float) -> State:
         index: Which GPU of the node.
         seconds: Simulated time since the start, 0 or more.
     """
-    course = healthy_course(seed, index)
+    return along(healthy_course(seed, index), model, seed, index, seconds)
+
+
+def idle(model: Model, seed: int, index: int, seconds: float) -> State:
+    """A GPU that nobody uses."""
+    never = replace(healthy_course(seed, index), load_at=math.inf, serve_at=math.inf)
+    return along(never, model, seed, index, seconds)
+
+
+def along(course: Course, model: Model, seed: int, index: int, seconds: float) -> State:
+    """A GPU somewhere along its course."""
     work = course.work(seconds)
     recent = course.mean_work(seconds, _POWER_LAG_SECONDS)
     done = course.work_done(seconds)
-    held = {"vram": model.vram_floor_bytes, "gtt": 24 * MIB}
+    held = {"vram": model.vram_floor_bytes, "gtt": GTT_FLOOR_BYTES}
     total = {"vram": model.vram_total_bytes, "gtt": model.gtt_total_bytes}
     held[model.pool] += _engine_bytes(course, total[model.pool] - held[model.pool], seconds)
     if model.pool == "vram":
@@ -207,8 +222,3 @@ def _sclk(model: Model, work: float) -> tuple[int, ...]:
         return (model.sclk.idle_mhz,) * model.xcc_count
     top = model.sclk.levels_mhz[-1]
     return tuple(int(top * (1.0 - 0.16 * work)) - 3 * (die % 3) for die in range(model.xcc_count))
-
-
-Scenario = Callable[[Model, int, int, float], State]
-
-SCENARIOS: dict[str, Scenario] = {"healthy": healthy}

@@ -8,19 +8,20 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 from rocmwatch.errors import RocmwatchError
-from rocmwatch.simulate.device_files import moving_files, table_text
 from rocmwatch.simulate.kernels import KERNELS
-from rocmwatch.simulate.layout import DEBUGFS, add_node, table_path
-from rocmwatch.simulate.live_file import GRACE_SECONDS, LiveFile, replace_file
+from rocmwatch.simulate.layout import DEBUGFS
+from rocmwatch.simulate.live_file import replace_file
 from rocmwatch.simulate.models import MODELS
-from rocmwatch.simulate.motion import SCENARIOS, UPTIME_SECONDS, State
+from rocmwatch.simulate.motion import UPTIME_SECONDS, State
 from rocmwatch.simulate.places import Place, places
-from rocmwatch.simulate.procfs import MOVING_PROC_FILES, add_still_proc, moment
-from rocmwatch.simulate.topology import add_topology
+from rocmwatch.simulate.scenarios import SCENARIOS
+from rocmwatch.simulate.scenarios.scene import Cast, Scene
+from rocmwatch.simulate.shown import ShownTree
+from rocmwatch.simulate.stage import Stage
 from rocmwatch.simulate.tree import Tree
 
 MARKER = "rocmwatch-simulated.json"
@@ -47,9 +48,10 @@ class SimulatedNode:
 
     Attributes:
         root: The folder: what `--root` takes.
-        model: The GPUs' model.
+        model: The GPUs' model, in the partition mode in which the node came up.
+        scenario: How they fare.
         places: Where each GPU lies.
-        states: What each GPU does at the moment: the truth that the files tell.
+        states: What each GPU does at the moment: the truth that the files tell, as far as nothing happens to them.
         seconds: Simulated time.
         boot_id: Of this simulated boot; `None` before `create`.
     """
@@ -61,21 +63,21 @@ class SimulatedNode:
         self.model = _named(MODELS, "model", model)
         if kernel is not None:
             self.model = self.model.on(_named(KERNELS, "kernel", kernel))
-        self._scenario_name = scenario
-        self._scenario = _named(SCENARIOS, "scenario", scenario)
+        self.scenario = _named(SCENARIOS, "scenario", scenario)
         if not 1 <= gpus <= len(self.model.pci):
             raise ValueError(f"a node has 1 to {len(self.model.pci)} GPUs of model {model}, not {gpus}")
+        if not self.scenario.suits(self.model):
+            raise ValueError(f"{scenario} cannot happen to {model}: {self.scenario.summary}")
         self.seed = seed
         self.seconds = 0.0
         self.boot_id: str | None = None
         self.places: tuple[Place, ...] = places(self.model, gpus, seed)
+        self._cast = Cast(self.model, seed, gpus)
         self.states: tuple[State, ...] = self._at(0.0)
         self._folder: int | None = None
         self._booted_at = 0
-        self._files: list[LiveFile] = []
-        self._device_files = tuple(moving_files(self.model, place) for place in self.places)
-        self._proc_files = MOVING_PROC_FILES
-        self._shown: dict[str, bytes] = {}
+        self._stage = Stage(self.model, self.places, seed)
+        self._shown = ShownTree(self.root, _SCRATCH)
 
     def __enter__(self) -> SimulatedNode:
         """The node, made if it was not."""
@@ -114,16 +116,7 @@ class SimulatedNode:
             raise ValueError("a node that was created moves forwards; nothing else does")
         self.seconds += seconds
         self.states = self._at(self.seconds)
-        changes = list(zip(self._files, self._texts(), strict=True))
-        grew = [file for file, text in changes if file.make_room(text)]
-        if grew:
-            time.sleep(GRACE_SECONDS)
-        for file, text in changes:
-            file.write(text)
-        for path, text in self._tables():
-            if text != self._shown[path]:
-                replace_file(f"{self.root}/{path}", text, f"{self.root}/{_SCRATCH}")
-                self._shown[path] = text
+        self._shown.show(self._tree())
 
     def run(self, interval: float, stop: Stop) -> None:
         """Moves the node every `interval` seconds, in step with real time, until it is told to stop."""
@@ -136,46 +129,30 @@ class SimulatedNode:
 
     def close(self) -> None:
         """Closes what is open. The tree stays."""
-        for file in self._files:
-            file.close()
-        self._files = []
+        self._shown.close()
         if self._folder is not None:
             os.close(self._folder)
             self._folder = None
 
+    @property
+    def scene(self) -> Scene:
+        """What is special in the tree at the moment."""
+        return self.scenario.scene(self._cast, self.seconds)
+
     def _at(self, seconds: float) -> tuple[State, ...]:
-        return tuple(self._scenario(self.model, self.seed, place.index, seconds) for place in self.places)
+        return tuple(self.scenario.live(self._cast, place.index, seconds) for place in self.places)
+
+    def _tree(self) -> Tree:
+        return self._stage.tree(self.scene, self.states, str(self.boot_id), self._booted_at)
 
     def _write(self) -> None:
         self._booted_at = int(os.stat(f"{self.root}/{_UNFINISHED}").st_mtime - UPTIME_SECONDS)  # its clock is at hand
         for name in _OURS:
             if os.path.lexists(f"{self.root}/{name}"):
                 _remove(f"{self.root}/{name}")
-        tree = Tree()
-        add_node(tree, self.model, self.places)
-        add_topology(tree, self.model, self.places, self.seed)
-        add_still_proc(tree, self.model.kernel, self.model.host, str(self.boot_id))
-        paths = [path for files in self._device_files for path in files]
-        moving = dict(zip((*paths, *self._proc_files), self._texts(), strict=True))
-        self._shown = dict(self._tables())
-        tree.files |= moving | self._shown
-        tree.write(self.root)
+        self._shown = ShownTree(self.root, _SCRATCH)
+        self._shown.write(self._tree(), self._stage.moving(self.scene, str(self.boot_id)))
         os.chmod(f"{self.root}/{DEBUGFS}", 0o700)
-        self._files = [LiveFile(f"{self.root}/{path}", text) for path, text in moving.items()]
-
-    def _texts(self) -> Iterator[bytes]:
-        """The present bytes of every file that is rewritten in place: GPU by GPU, then /proc."""
-        for state, files in zip(self.states, self._device_files, strict=True):
-            for render in files.values():
-                yield render(state)
-        now = moment(self.states, self._booted_at)
-        for show in self._proc_files.values():
-            yield show(self.model.host, now)
-
-    def _tables(self) -> Iterator[tuple[str, bytes]]:
-        """The present VRAM table of each GPU, by path."""
-        for place, state in zip(self.places, self.states, strict=True):
-            yield table_path(self.model, place), table_text(self.model, state)
 
     def _claim(self) -> None:
         """Makes sure that the folder is ours to write, and that no other simulation is at work in it."""
@@ -200,7 +177,7 @@ class SimulatedNode:
             "model": self.model.name,
             "kernel": self.model.kernel.name,
             "gpus": [place.pci for place in self.places],
-            "scenario": self._scenario_name,
+            "scenario": self.scenario.name,
             "seed": self.seed,
         }
         replace_file(f"{self.root}/{name}", json.dumps(content, indent=2).encode() + b"\n", f"{self.root}/{_SCRATCH}")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmwatch.kernel.gpu_metrics import Value, parse_gpu_metrics
-from rocmwatch.simulate import MODELS, SCENARIOS, State, blocks
+from rocmwatch.simulate import MODELS, State, blocks, motion
 from rocmwatch.simulate.metrics import gpu_metrics
 
 SEEDS = st.integers(min_value=0, max_value=1 << 32)
@@ -18,7 +18,7 @@ WRAP = 1 << 32  # the two accumulators of activity are 32 bits wide
 
 
 def _state(model: str, seed: int, seconds: float, index: int = 0) -> State:
-    return SCENARIOS["healthy"](MODELS[model], seed, index, seconds)
+    return motion.healthy(MODELS[model], seed, index, seconds)
 
 
 @given(MODEL_NAMES, SEEDS, MOMENTS, st.integers(min_value=0, max_value=7))
