@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import shlex
@@ -20,11 +21,13 @@ import click
 
 from rocmwatch.commands.ask import ask, ask_json
 from rocmwatch.commands.options import complain, duration
+from rocmwatch.commands.simulate import scenario_option
 from rocmwatch.errors import DaemonUnreachable, RocmwatchError
 from rocmwatch.serve.wording import size, span
-from rocmwatch.simulate import KERNELS, MODELS, SCENARIOS, SimulatedNode
+from rocmwatch.simulate import KERNELS, MODELS, SimulatedNode
 
 HEAD_START_SECONDS = 120.0  # by then the models are loaded and requests come in
+BEFORE_IT_BEGINS_SECONDS = 12.0  # what happens in a scenario is seen from its beginning
 MOVE_SECONDS = 1.0
 LOOK_SECONDS = 0.5
 TELL_SECONDS = 5.0
@@ -43,9 +46,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option("--model", type=click.Choice(list(MODELS)), default="mi300x", show_default=True, help="The GPUs' model.")
 @click.option("--kernel", type=click.Choice(list(KERNELS)), help="What drives them. [default: the model's own]")
 @click.option("--gpus", type=click.IntRange(min=1), help="How many. [default: as many as such a node has]")
-@click.option(
-    "--scenario", type=click.Choice(list(SCENARIOS)), default="healthy", show_default=True, help="Their life."
-)
+@scenario_option
 @click.option("--port", type=click.IntRange(1, 65535), help="Where the daemon listens. [default: a free port]")
 @click.option("--for", "seconds", callback=duration, metavar="TIME", help="End by itself after this time: 60s, 5min.")
 def demo(
@@ -104,9 +105,15 @@ while the GPUs serve a language model, and it shows what it reads here:
   Prometheus    {url}/metrics
   by hand       {_program()} status --config {config}
                 {_program()} sample --config {config}
-
+{_what_happens(node)}
 {ending}
 """
+
+
+def _what_happens(node: SimulatedNode) -> str:
+    """A line about a scenario in which something does."""
+    begins_at, summary = node.scenario.begins_at, node.scenario.summary
+    return "" if math.isinf(begins_at) else f"\nSoon, in {node.scenario.name}: {summary}.\n"
 
 
 def _program() -> str:
@@ -175,7 +182,7 @@ def _signals() -> Iterator[_Stop]:
 def _moving(node: SimulatedNode, stop: _Stop) -> Iterator[None]:
     """The node's files, written, and moving in a thread."""
     with node:
-        node.step(HEAD_START_SECONDS)
+        node.step(min(HEAD_START_SECONDS, node.scenario.begins_at - BEFORE_IT_BEGINS_SECONDS))
         thread = threading.Thread(target=node.run, args=(MOVE_SECONDS, stop), name="node")
         thread.start()
         try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHORTEST_SECONDS = 0.01
+
+
+scenario_option: Callable[..., Any] = click.option(
+    "--scenario",
+    type=click.Choice(list(SCENARIOS)),
+    default="healthy",
+    show_default=True,
+    metavar="NAME",
+    help="What happens. " + " ".join(f"{name}: {one.summary}." for name, one in SCENARIOS.items()),
+)
 
 
 def _seconds(_ctx: click.Context, _parameter: click.Parameter, value: str) -> float:
@@ -36,9 +46,7 @@ def _seconds(_ctx: click.Context, _parameter: click.Parameter, value: str) -> fl
 @click.option("--model", type=click.Choice(list(MODELS)), default="mi300x", show_default=True, help="The GPUs' model.")
 @click.option("--kernel", type=click.Choice(list(KERNELS)), help="What drives them. [default: the model's own]")
 @click.option("--gpus", type=click.IntRange(min=1), help="How many. [default: as many as such a node has]")
-@click.option(
-    "--scenario", type=click.Choice(list(SCENARIOS)), default="healthy", show_default=True, help="Their life."
-)
+@scenario_option
 @click.option("--interval", callback=_seconds, default="1s", show_default=True, help="Time between two movements.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed, the same values.")
 def simulate(  # noqa: PLR0913, PLR0917  # click calls it, by names

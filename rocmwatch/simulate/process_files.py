@@ -17,7 +17,7 @@ from rocmwatch.simulate.tree import Tree
 
 CGROUPS = "sys/fs/cgroup"
 _KFD_DESCRIPTOR = 9
-_DRM_DESCRIPTORS = (11, 12)  # the second is a duplicate: both are the same DRM client
+_DRM_DESCRIPTORS = (11, 12)
 _QUEUE_BYTES = 1 << 20
 _COMPUTE_QUEUE = 0
 _SIGNALS = ("SigPnd", "ShdPnd", "SigBlk")
@@ -96,7 +96,7 @@ def _add_open_files(tree: Tree, model: Model, process: Process) -> None:
         if client.render_minor is None:
             continue
         text = fdinfo_text(model.kernel.fdinfo, client, process.pasid or 0)
-        for descriptor in _DRM_DESCRIPTORS:
+        for descriptor in _DRM_DESCRIPTORS[: client.descriptors]:
             tree.pointers[f"{folder}/fd/{descriptor}"] = f"/dev/dri/renderD{client.render_minor}"
             tree.files[f"{folder}/fdinfo/{descriptor}"] = text
             tree.renewed.add(f"{folder}/fdinfo/{descriptor}")

@@ -38,6 +38,7 @@ class Client:
         gpu_id: The compute driver's number of it.
         render_minor: The M of the renderDM that is open; `None`: none is, it is only in the driver's books.
         number: The DRM client's.
+        descriptors: How often it has the node open: duplicates are the same client.
         queues: How many compute queues there are.
         faults: Page faults since its start.
     """
@@ -46,6 +47,7 @@ class Client:
     gpu_id: int
     render_minor: int | None = None
     number: int = 0
+    descriptors: int = 1
     vram_bytes: int = 0
     gtt_bytes: int = 0
     evicted_bytes: int = 0
@@ -167,6 +169,7 @@ def _engine(model: Model, gpu: Place, state: State, run: Run, ids: Mapping[tuple
             gpu_id=ids[gpu.index, partition],
             render_minor=node.render_minor,
             number=16 + worker,
+            descriptors=1 if partition else 2,
             vram_bytes=vram[partition],
             gtt_bytes=gtt[partition],
             evicted_bytes=evicted[partition],

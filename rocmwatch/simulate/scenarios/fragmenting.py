@@ -12,9 +12,8 @@ from dataclasses import replace
 from rocmwatch.simulate import blocks, motion
 from rocmwatch.simulate.motion import State
 from rocmwatch.simulate.parts import MIB
-from rocmwatch.simulate.scenarios.scene import Cast, Scenario
+from rocmwatch.simulate.scenarios.scene import BEGINS_AT, Cast, Scenario
 
-_FROM = 60.0
 _REQUESTS_PER_SECOND = 10.0
 _FIRST_REQUESTS = 1000.0
 _FIRST_RATIO = 0.12
@@ -27,7 +26,7 @@ _EVICTED_SHARE = 0.05  # of the time, and of 1 GiB
 
 def ratio(seconds: float) -> float:
     """The share of the free memory that lies in small blocks."""
-    requests = max(0.0, seconds - _FROM) * _REQUESTS_PER_SECOND
+    requests = max(0.0, seconds - BEGINS_AT) * _REQUESTS_PER_SECOND
     if requests <= _FIRST_REQUESTS:
         return _FIRST_RATIO * requests / _FIRST_REQUESTS
     more = 1 - math.exp((_FIRST_REQUESTS - requests) / _MORE_REQUESTS)
@@ -37,7 +36,7 @@ def ratio(seconds: float) -> float:
 def _pressed_since() -> float:
     """When the ratio comes to the point from which on buffers have to be moved."""
     part = (_PRESSED_RATIO - _FIRST_RATIO) / (_LAST_RATIO - _FIRST_RATIO)
-    return _FROM + (_FIRST_REQUESTS - _MORE_REQUESTS * math.log(1 - part)) / _REQUESTS_PER_SECOND
+    return BEGINS_AT + (_FIRST_REQUESTS - _MORE_REQUESTS * math.log(1 - part)) / _REQUESTS_PER_SECOND
 
 
 def live(cast: Cast, index: int, seconds: float) -> State:

@@ -10,9 +10,18 @@ from dataclasses import replace
 
 from rocmwatch.simulate import motion
 from rocmwatch.simulate.motion import State
-from rocmwatch.simulate.scenarios.scene import ENGINE_START_SECONDS, Cast, Run, Scenario, Scene, Spell, engines_of
+from rocmwatch.simulate.scenarios.scene import (
+    BEGINS_AT,
+    ENGINE_START_SECONDS,
+    Cast,
+    Run,
+    Scenario,
+    Scene,
+    Spell,
+    engines_of,
+)
 
-_LOST = Spell(first=60.0, lasts=90.0, every=300.0)
+_LOST = Spell(first=BEGINS_AT, lasts=90.0, every=300.0)
 
 
 def live(cast: Cast, index: int, seconds: float) -> State:

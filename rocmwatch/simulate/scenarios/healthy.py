@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rocmwatch.simulate import motion
 from rocmwatch.simulate.motion import State
 from rocmwatch.simulate.scenarios.scene import Cast, Scenario
@@ -12,4 +14,6 @@ def live(cast: Cast, index: int, seconds: float) -> State:
     return motion.healthy(cast.model, cast.seed, index, seconds)
 
 
-HEALTHY = Scenario(name="healthy", summary="models are loaded and served, nothing is wrong", live=live)
+HEALTHY = Scenario(
+    name="healthy", summary="models are loaded and served, nothing is wrong", begins_at=math.inf, live=live
+)

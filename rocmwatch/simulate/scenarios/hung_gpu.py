@@ -8,9 +8,9 @@ opens one the next time: what it reads seldom (names, modes), the table of free 
 from __future__ import annotations
 
 from rocmwatch.simulate.scenarios.healthy import live
-from rocmwatch.simulate.scenarios.scene import Cast, Change, Scenario, Scene, Spell, Trouble, engines_of
+from rocmwatch.simulate.scenarios.scene import BEGINS_AT, Cast, Change, Scenario, Scene, Spell, Trouble, engines_of
 
-_HANGS = Spell(first=60.0, lasts=120.0, every=420.0)
+_HANGS = Spell(first=BEGINS_AT, lasts=120.0, every=420.0)
 # Every one is the driver's: of what the PCI core answers (uevent, vendor) nothing hangs.
 _FILES = (
     "current_compute_partition",

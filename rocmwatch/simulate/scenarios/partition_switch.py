@@ -11,9 +11,9 @@ from dataclasses import replace
 from rocmwatch.simulate import motion
 from rocmwatch.simulate.motion import State
 from rocmwatch.simulate.parts import Model
-from rocmwatch.simulate.scenarios.scene import ENGINE_START_SECONDS, Cast, Run, Scenario, Scene, Spell
+from rocmwatch.simulate.scenarios.scene import BEGINS_AT, ENGINE_START_SECONDS, Cast, Run, Scenario, Scene, Spell
 
-_OTHER = Spell(first=60.0, lasts=120.0, every=240.0)  # in the other mode
+_OTHER = Spell(first=BEGINS_AT, lasts=120.0, every=240.0)  # in the other mode
 _SERVE_UNTIL = 8.0  # seconds before the next switch
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rocmwatch.simulate.motion import State
 from rocmwatch.simulate.parts import Model
 
+BEGINS_AT = 60.0
 ENGINE_START_SECONDS = 1.0  # an engine's processes are there before its weights begin to arrive
 
 
@@ -101,6 +102,7 @@ class Scenario:
     Attributes:
         name: How it is chosen.
         summary: A few words.
+        begins_at: From when on something happens, simulated seconds: models are served by then.
         live: The state of one GPU: cast, which GPU, simulated seconds.
         scene: What is special in the tree: cast, simulated seconds.
         suits: Whether it can happen to such GPUs.
@@ -108,6 +110,7 @@ class Scenario:
 
     name: str
     summary: str
+    begins_at: float = BEGINS_AT
     live: Callable[[Cast, int, float], State]
     scene: Callable[[Cast, float], Scene] = _nothing_special
     suits: Callable[[Model], bool] = _any

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from rocmwatch.simulate import motion
 from rocmwatch.simulate.motion import State
-from rocmwatch.simulate.scenarios.scene import Cast, Change, Scenario, Scene, Spell, engines_of
+from rocmwatch.simulate.scenarios.scene import BEGINS_AT, Cast, Change, Scenario, Scene, Spell, engines_of
 
 _APART_SECONDS = 4.0
 
 
 def _sleeps(index: int) -> Spell:
-    return Spell(first=60.0 + _APART_SECONDS * index, lasts=60.0, every=120.0)
+    return Spell(first=BEGINS_AT + _APART_SECONDS * index, lasts=60.0, every=120.0)
 
 
 def _serves(cast: Cast, index: int) -> bool:

@@ -14,9 +14,8 @@ from itertools import pairwise
 from rocmwatch.simulate import motion
 from rocmwatch.simulate.motion import State, draw
 from rocmwatch.simulate.parts import Model, Sensor
-from rocmwatch.simulate.scenarios.scene import Cast, Scenario
+from rocmwatch.simulate.scenarios.scene import BEGINS_AT, Cast, Scenario
 
-_FROM = 60.0
 _HEATS_IN_SECONDS = 18.0
 _LIMIT_CELSIUS = 100  # of a sensor that names none
 _BELOW_LIMIT = 1.5
@@ -41,7 +40,7 @@ def _held_down(seconds: float) -> float:
 def live(cast: Cast, index: int, seconds: float) -> State:
     """A GPU that serves, hot or not."""
     state = motion.healthy(cast.model, cast.seed, index, seconds)
-    if seconds < _FROM or not _is_hot(cast, index):
+    if seconds < BEGINS_AT or not _is_hot(cast, index):
         return state
     model = cast.model
     held_down = _held_down(seconds)
@@ -59,7 +58,7 @@ def live(cast: Cast, index: int, seconds: float) -> State:
 
 def _heated(model: Model, celsius: Mapping[str, float], seconds: float) -> dict[str, float]:
     """Each sensor, on its way from where it would be to just below its limit."""
-    part = 1 - math.exp((_FROM - seconds) / _HEATS_IN_SECONDS)
+    part = 1 - math.exp((BEGINS_AT - seconds) / _HEATS_IN_SECONDS)
     tops = {sensor.label: _limit(sensor) - _BELOW_LIMIT for sensor in model.sensors}
     return {label: now + part * max(0.0, tops[label] - now) for label, now in celsius.items()}
 
