@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from needs import require
-from watching import PACE, HandClock
+from watching import PACE, HandClock, children_of, state_of
 
 from rocmwatch.model import GpuReading, Snapshot
 from rocmwatch.observe.amdsmi_crew import AmdsmiCrew
@@ -176,3 +176,21 @@ def pair() -> Iterator[Callable[..., Pair]]:
             return made
 
         yield make
+
+
+def children_of_role(launcher: int, name: str) -> list[int]:
+    """The readers of a kind that live."""
+    found = []
+    for pid in children_of(launcher):
+        try:
+            comm = Path(f"/proc/{pid}/comm").read_text().strip()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if comm == name and state_of(pid) not in ("Z", ""):
+            found.append(pid)
+    return found
+
+
+def cpu_nanoseconds(pid: int) -> int:
+    """CPU time of a process so far."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])

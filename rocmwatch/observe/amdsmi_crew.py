@@ -139,7 +139,8 @@ class AmdsmiCrew:
         if answer.complete:
             start = StartFrame(*answer.frames[LIBRARY])
             if start.reason:
-                self._rest()
+                reader.close()
+                self._reader = None
                 self._fail(start.reason, now, is_absent=start.is_absent)
             else:
                 self._well_since, self.trouble, self.is_absent = now, "", False

@@ -8,6 +8,7 @@ file. Whatever goes wrong on the way comes out as one sentence.
 
 import ctypes
 import os
+import resource
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -82,9 +83,10 @@ def prepare() -> None:
     """Makes this process one in which the library can do no harm.
 
     Its noise, and Python's about it, goes nowhere. It reads the driver's files with no more rights than its user and
-    groups have, takes no lock that other processes could hold against it, and finds nothing in the working folder,
-    where some wrappers look for the library as well.
+    groups have, takes no lock that other processes could hold against it, leaves no core file when it aborts, and finds
+    nothing in the working folder, where some wrappers look for the library as well.
     """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
