@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rocmwatch.kernel.gpu_metrics import parse_gpu_metrics
-from rocmwatch.kernel.gpu_metrics_layouts import ATTRIBUTE_TABLE, LAYOUTS, SIZES
-from rocmwatch.simulate.encode import encode
+from rocmwatch.kernel.gpu_metrics_layouts import ATTRIBUTE_TABLE, LAYOUTS, SIZES, XCP_LAYOUTS
+from rocmwatch.kernel.xcp_metrics import PartitionDecoder
+from rocmwatch.simulate import KERNELS, MODELS
+from rocmwatch.simulate.encode import encode, encode_partition
+from rocmwatch.simulate.metrics import gpu_metrics
+from rocmwatch.simulate.motion import healthy
 
 
 @pytest.mark.parametrize("revision", list(LAYOUTS))
@@ -70,3 +76,36 @@ def test_the_same_fields_give_the_same_bytes_as_elsewhere(recorded: Path, name: 
     assert (folder / f"{name}.bin").read_bytes() == encode(
         revision, {key: document[key] for key in document if key in known}
     )
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(
+    ("name", "write"), [("v1_9_mi300x", encode), ("xcp_metrics_v1_1_mi300x_cpx_partition", encode_partition)]
+)
+def test_the_same_attributes_give_the_same_bytes_as_elsewhere(
+    recorded: Path, name: str, write: Callable[[tuple[int, int], dict[str, Any]], bytes]
+) -> None:
+    folder = recorded / "synthetic/gpu_metrics"
+    document = json.loads((folder / f"{name}.expected.json").read_text())
+    revision = document.pop("format_revision"), document.pop("content_revision")
+    del document["structure_size"], document["attr_count"]
+
+    assert (folder / f"{name}.bin").read_bytes() == write(revision, document)
+
+
+@pytest.mark.recorded
+def test_an_mi300x_on_the_newest_kernel_has_the_attributes_that_are_known_elsewhere(recorded: Path) -> None:
+    theirs = parse_gpu_metrics((recorded / "synthetic/gpu_metrics/v1_9_mi300x.bin").read_bytes()).fields
+    card = MODELS["mi300x"].on(KERNELS["7.3"])
+
+    assert set(theirs) == set(parse_gpu_metrics(gpu_metrics(card, healthy(card, 1, 0, 60.0))).fields)
+
+
+def test_a_partition_s_own_file_comes_back_as_it_was_written() -> None:
+    dies = [2100, 2050]
+
+    for revision in (*XCP_LAYOUTS, (1, 1)):
+        reading = PartitionDecoder().decode(
+            encode_partition(revision, {"current_gfxclk": dies, "gfx_busy_inst": [80, 60]})
+        )
+        assert [0.7, 2.1e9] == pytest.approx([reading.busy_ratio, reading.sclk_hertz])
