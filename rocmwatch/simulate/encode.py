@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -38,14 +38,14 @@ def encode(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
         KeyError: The revision has no such field.
     """
     if revision == ATTRIBUTE_REVISION:
-        return _attributes(revision, fields)
+        return _attributes(revision, sorted(fields, key=_number_of), fields)
     return _packed(_compiled(revision, of_partition=False), fields)
 
 
 def encode_partition(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
-    """The bytes of a partition's own `xcp_metrics`; as `encode` for the rest."""
+    """The bytes of a partition's own `xcp_metrics`; as `encode`, but attributes come in the order of the fields."""
     if revision == XCP_ATTRIBUTE_REVISION:
-        return _attributes(revision, fields)
+        return _attributes(revision, fields, fields)
     return _packed(_compiled(revision, of_partition=True), fields)
 
 
@@ -60,10 +60,14 @@ def _packed(layout: _Layout, fields: Mapping[str, Value]) -> bytes:
     return layout.struct.pack(*numbers)
 
 
-def _attributes(revision: tuple[int, int], fields: Mapping[str, Value]) -> bytes:
+def _number_of(name: str) -> int:
+    return _ATTRIBUTES[name].number
+
+
+def _attributes(revision: tuple[int, int], names: Iterable[str], fields: Mapping[str, Value]) -> bytes:
     """A list of attributes, each behind a word that says its unit, type, number and count; nothing is aligned."""
     body = bytearray()
-    for attribute in sorted(_ATTRIBUTES[name] for name in fields):
+    for attribute in (_ATTRIBUTES[name] for name in names):
         kind = ATTRIBUTE_TYPES.index(attribute.fmt)
         body += struct.pack("<Q", attribute.unit << 24 | kind << 20 | attribute.number << 10 | attribute.count)
         numbers = _numbers(fields[attribute.name], _ones(attribute.fmt), attribute.count)
