@@ -15,6 +15,7 @@ MOMENTS = st.floats(min_value=0, max_value=7 * 86_400, allow_nan=False)
 MODEL_NAMES = st.sampled_from(list(MODELS))
 COUNTERS = ("energy_accumulator", "system_clock_counter", "gfx_activity_acc", "mem_activity_acc", "firmware_timestamp")
 WRAP = 1 << 32  # the two accumulators of activity are 32 bits wide
+MILLIJOULES = ("rx7900xtx",)  # whose energy is counted in 32 bits, as Radeons have been seen to do
 
 
 def _state(model: str, seed: int, seconds: float, index: int = 0) -> State:
@@ -48,7 +49,7 @@ def test_free_blocks_and_used_bytes_are_all_there_is(name: str, seed: int, secon
     assert 0 <= state.clear_free_bytes <= free
 
 
-@given(MODEL_NAMES, SEEDS, MOMENTS, st.floats(min_value=0.1, max_value=10_000))
+@given(MODEL_NAMES, SEEDS, MOMENTS, st.floats(min_value=0.1, max_value=5_000))
 def test_counters_rise_strictly(name: str, seed: int, seconds: float, later: float) -> None:
     one, two = (_state(name, seed, moment) for moment in (seconds, seconds + later))
 
@@ -58,7 +59,7 @@ def test_counters_rise_strictly(name: str, seed: int, seconds: float, later: flo
     before, after = (parse_gpu_metrics(gpu_metrics(MODELS[name], state)).fields for state in (one, two))
     for counter in COUNTERS:
         if counter in before:
-            width = WRAP if counter.endswith("activity_acc") else 1 << 64
+            width = WRAP if counter.endswith("activity_acc") or name in MILLIJOULES else 1 << 64
             assert 0 < (_number(after[counter]) - _number(before[counter])) % width < width // 2
 
 
