@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from measure import Bench, Figure, Unmeasured, working_folder
-from rows import footprint, leaks, page, peers_exporter, peers_smi, reading, startup, syscalls, tick
+from rows import amdsmi, footprint, leaks, page, peers_exporter, peers_smi, reading, startup, syscalls, tick
 
-ROWS = (reading, tick, syscalls, peers_smi, peers_exporter, page, footprint, startup, leaks)
+ROWS = (reading, tick, syscalls, peers_smi, peers_exporter, page, footprint, startup, leaks, amdsmi)
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTE_WIDTH = 150
 SLACK = 3.0  # of --quick

@@ -29,16 +29,29 @@ Readings = Generator[Reading, None, None]
 )
 @click.option("--watch", is_flag=True, help=f"Again every {WATCH_SECONDS:g} s, until Ctrl-C.")
 @click.option("--direct", is_flag=True, help="Read the driver's files here; do not ask a running daemon.")
+@click.option(
+    "--backend",
+    type=click.Choice(["sysfs", "amdsmi", "auto"]),
+    help="Read here: the driver's files (sysfs), with amdsmi laid over them, or with it where they lack something.",
+)
 @config_option
 @root_option
-def sample(form: str, watch: bool, direct: bool, config_path: str, root: str) -> None:  # noqa: FBT001
+def sample(
+    form: str,
+    watch: bool,  # noqa: FBT001
+    direct: bool,  # noqa: FBT001
+    backend: str | None,
+    config_path: str,
+    root: str,
+) -> None:
     """One reading of the node's GPUs.
 
-    Asks the daemon when one runs; reads for itself otherwise, and with --direct or --root.
+    Asks the daemon when one runs; reads for itself otherwise, and with --direct, --backend or --root.
 
     Exit codes: 0 fine, 1 no GPU or nothing to be had, 2 usage.
     """
-    readings = _own_readings(root, form) if direct or root else _readings(config_path, form)
+    here = bool(direct or backend or root)
+    readings = _own_readings(root, form, backend or "auto") if here else _readings(config_path, form)
     try:
         with closing(readings):
             for reading in readings:
@@ -95,15 +108,16 @@ def _readings(config_path: str, form: str) -> Readings:
         complain(error)
     except DaemonUnreachable:
         pass
-    yield from _own_readings("", form)
+    yield from _own_readings("", form, "auto")
 
 
-def _own_readings(root: str, form: str) -> Readings:
+def _own_readings(root: str, form: str, backend: str) -> Readings:
     from rocmwatch.observe.sampler import Pace
     from rocmwatch.picture import Studio
 
     with closing(Studio(root)) as studio:
         studio.sampler.pace = Pace(memory=WATCH_SECONDS, sensors=WATCH_SECONDS)
+        studio.backend.mode = backend
         while True:
             view = studio.take(config_loaded_at=0)
             if not view.snapshot.listed:
