@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rocmwatch.observe.record import READ, SKIPPED, Entry, Recording
 from rocmwatch.observe.record_survey import CGROUP_ROOT
-from rocmwatch.observe.record_table import BINARY, CGROUP, NAME_RULES, SCRUBBED, items
+from rocmwatch.observe.record_table import BINARY, CGROUP, SCRUBBED, items
 from rocmwatch.observe.scrub import Piece, Scrubber
 from rocmwatch.observe.scrub_ids import WORD
 
@@ -118,8 +118,7 @@ def leaks(archive: Archive, data: bytes) -> list[str]:
             if (
                 any(map(search.has_id, (name, link, content)))
                 or (rule != BINARY and search.has_word(content))
-                or search.has_name(chosen)
-                or (rule in NAME_RULES and search.has_name(content))
+                or any(map(search.has_name, (chosen, *archive.scrubber.names_in(Piece(rule, content)))))
             ):
                 found.append(member.name)
     return found
@@ -147,11 +146,11 @@ class _Search:
     def has_word(self, data: bytes) -> bool:
         return not self._words.isdisjoint(WORD.findall(data)) or any(other.search(data) for other in self._others)
 
-    def has_name(self, data: bytes) -> bool:
+    def has_name(self, text: bytes) -> bool:
         return (
-            self.has_word(data)
-            or bool(self._ids_in_names.search(data))
-            or not self._numbers.isdisjoint(WORD.findall(data))
+            self.has_word(text)
+            or bool(self._ids_in_names.search(text))
+            or not self._numbers.isdisjoint(WORD.findall(text))
         )
 
 

@@ -12,7 +12,7 @@ stays.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rocmwatch.observe.record_table import (
     BINARY,
@@ -40,6 +40,7 @@ _TOKEN = re.compile(
     rb"|" + _UUID + rb"|" + _ALONE % rb"(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}"
     rb"|" + _ALONE % rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}" + rb"|pod(?=" + _UUID + rb")|[0-9A-Za-z\x80-\xff]+"
 )
+_NO_HOSTS = frozenset({b"localhost", b"(none)", b"none"})
 _NUMBERED = re.compile(rb"([a-z]+)[0-9]{0,3}")
 _ID_LINE = re.compile(rb"(?m)^(?:unique_id|hive_id) ([0-9]{1,20})$")
 _ID_NUMBER = re.compile(rb"(?:0[xX])?([0-9a-fA-F]{16})|0[xX]([0-9a-fA-F]{1,15})|([0-9]{1,20})")
@@ -53,8 +54,12 @@ _OPTION = re.compile(rb"--?[A-Za-z][A-Za-z0-9_.-]*")
 _SMALL_NUMBER = re.compile(rb"[0-9]{1,3}(?:\.[0-9]{1,3})?")
 _FDINFO_VALUE = re.compile(rb"[0-9a-fA-F:.]*(?: ?(?:kB|[KMG]iB|ns|%|Hz|MHz))?|amdgpu")
 
-Change = Callable[[bytes, bool], bytes]
-"""What becomes of a word of a name, given whether it is the value of an argument."""
+
+class Name(Protocol):
+    """What becomes of a text that people chose."""
+
+    def __call__(self, text: bytes, *, in_value: bool = False) -> bytes:
+        """The text that comes for it; `in_value` tells that it is the value of an argument."""
 
 
 class Piece(NamedTuple):
@@ -82,21 +87,29 @@ class Scrubber:
             names: Every part of a path that people may have named.
         """
         pieces, names = list(pieces), list(names)
-        self._public = frozenset(_public_words(pieces))
         maker = Maker(key)
+        self.ids, self._public = Ids((), (), (), maker), frozenset[bytes]()
+        self._public = frozenset(self._public_words(pieces))
         numbers, texts = _ids(pieces)
         self.ids = Ids(numbers, texts, self._public, maker)
-        found = set(self._people_words(pieces, names))
+        found = {word for name in self._all_names(pieces, names) for word in self._words_of(name)}
         maker.taken |= found
         self.words: Mapping[bytes, bytes] = {word: maker.text(word, self._public) for word in sorted(found)}
 
     def content(self, piece: Piece) -> bytes:
         """The bytes of a file, scrubbed."""
-        return _RULES[piece.rule](self, piece.data, self._change)
+        return _RULES[piece.rule](self, piece.data, self._name)
 
     def path(self, path: str) -> str:
         """A part of a path that people may have named, scrubbed."""
-        return self._names(_raw(path), self._change).decode("utf-8", "surrogateescape")
+        return self._name(_raw(path)).decode("utf-8", "surrogateescape")
+
+    def names_in(self, piece: Piece) -> list[bytes]:
+        """The texts in a file that people chose."""
+        found: list[bytes] = []
+        if piece.rule in NAME_RULES:
+            _RULES[piece.rule](self, piece.data, _noting(found))
+        return found
 
     def is_known(self, word: bytes) -> bool:
         """Whether a word of a name says nothing."""
@@ -107,21 +120,35 @@ class Scrubber:
         known = low in self._public or (numbered is not None and numbered[1].decode() in WORDS)
         return known or not low.strip(b"x")  # what a known word in a value becomes
 
-    def _people_words(self, pieces: Iterable[Piece], names: Iterable[str]) -> Iterator[bytes]:
-        found: set[bytes] = set()
-
-        def note(word: bytes, _in_value: bool) -> bytes:  # noqa: FBT001
-            found.add(word)
-            return word
-
+    def _all_names(self, pieces: Iterable[Piece], names: Iterable[str]) -> Iterator[bytes]:
         for piece in pieces:
-            if piece.rule in NAME_RULES:
-                _RULES[piece.rule](self, piece.data, note)
-        for path in names:
-            self._names(_raw(path), note)
-        return (word for word in found if not self.is_known(word))
+            yield from self.names_in(piece)
+        yield from map(_raw, names)
 
-    def _change(self, word: bytes, in_value: bool) -> bytes:  # noqa: FBT001
+    def _public_words(self, pieces: Iterable[Piece]) -> Iterator[bytes]:
+        """The words that the kernel and the board use, in small letters."""
+        for piece in pieces:
+            data = piece.data if piece.rule in (KERNEL, PROPERTIES) else b""
+            if piece.rule in (STAT, STATUS, FDINFO):  # but for the names in them
+                data = _RULES[piece.rule](self, piece.data, _blank)
+            for word in WORD.findall(data + b" " + _raw(piece.kernel_path)):
+                if not word.isdigit():
+                    yield word.lower()
+
+    def _words_of(self, name: bytes) -> Iterator[bytes]:
+        """The words of a name that have to be replaced, ids apart."""
+        for between, _ in self.ids.split(name):
+            for match in _TOKEN.finditer(between):
+                if not match["pci"] and not self.is_known(match[0]):
+                    yield match[0]
+
+    def _name(self, text: bytes, *, in_value: bool = False) -> bytes:
+        def token(match: "re.Match[bytes]") -> bytes:
+            return match[0] if match["pci"] else self._word(match[0], in_value=in_value)
+
+        return b"".join(_TOKEN.sub(token, between) + other for between, other in self.ids.split(text))
+
+    def _word(self, word: bytes, *, in_value: bool) -> bytes:
         if not self.is_known(word):
             return self.words.get(word, b"x" * len(word))
         if not in_value:
@@ -130,64 +157,61 @@ class Scrubber:
 
     # The rules
 
-    def _names(self, data: bytes, change: Change, *, in_value: bool = False) -> bytes:
-        def token(match: "re.Match[bytes]") -> bytes:
-            return match[0] if match["pci"] else change(match[0], in_value)
-
-        return b"".join(_TOKEN.sub(token, between) + other for between, other in self.ids.split(data))
-
-    def _kernel(self, data: bytes, _: Change) -> bytes:
+    def _kernel(self, data: bytes, _: Name) -> bytes:
         return self.ids.replace(data)
 
-    def _binary(self, data: bytes, _: Change) -> bytes:
+    def _binary(self, data: bytes, _: Name) -> bytes:
         return data
 
-    def _id(self, data: bytes, _: Change) -> bytes:
+    def _id(self, data: bytes, _: Name) -> bytes:
         return self.ids.replace_line(data)
 
-    def _text(self, data: bytes, _: Change) -> bytes:
+    def _text(self, data: bytes, _: Name) -> bytes:
         """May repeat names that are replaced elsewhere."""
         return WORD.sub(lambda match: self.words.get(match[0], match[0]), self.ids.replace(data))
 
-    def _stat(self, data: bytes, change: Change) -> bytes:
+    def _whole(self, data: bytes, name: Name) -> bytes:
+        return name(data)
+
+    def _stat(self, data: bytes, name: Name) -> bytes:
         match = _STAT.fullmatch(data)
         if match is None:
-            return self._names(data, change)
+            return name(data)
         fields = match[3].split(b" ")
         rest = [b"0"] * (len(fields) - 1 - _STAT_FIELDS)
-        return match[1] + self._names(match[2], change) + b" ".join((*fields[: _STAT_FIELDS + 1], *rest)) + b"\n"
+        return match[1] + name(match[2]) + b" ".join((*fields[: _STAT_FIELDS + 1], *rest)) + b"\n"
 
-    def _status(self, data: bytes, change: Change) -> bytes:
+    def _status(self, data: bytes, name: Name) -> bytes:
         kept = []
         for line in data.splitlines(keepends=True):
             key, colon, value = line.partition(b":")
             if colon and key in _STATUS_KEPT:
-                kept.append(key + colon + (self._names(value, change) if key == b"Name" else value))
+                kept.append(key + colon + (name(value) if key == b"Name" else value))
         return b"".join(kept)
 
-    def _fdinfo(self, data: bytes, change: Change) -> bytes:
+    def _fdinfo(self, data: bytes, name: Name) -> bytes:
         lines = []
         for line in data.splitlines(keepends=True):
             key, colon, value = line.partition(b":")
             is_plain = colon and _FDINFO_VALUE.fullmatch(value.strip())
-            lines.append(self.ids.replace(line) if is_plain else key + colon + self._names(value, change))
+            lines.append(self.ids.replace(line) if is_plain else key + colon + name(value))
         return b"".join(lines)
 
-    def _cmdline(self, data: bytes, change: Change) -> bytes:
+    def _cmdline(self, data: bytes, name: Name) -> bytes:
         program, *arguments = data.split(b"\0")
-        name = self._names(program.rpartition(b"/")[2], change)
-        return b"\0".join((name, *(self._argument(argument, change) for argument in arguments)))
+        base = program.rpartition(b"/")[2]
+        return b"\0".join((name(base) if base else b"", *(self._argument(one, name) for one in arguments)))
 
-    def _argument(self, argument: bytes, change: Change) -> bytes:
+    def _argument(self, argument: bytes, name: Name) -> bytes:
         if argument in ARGUMENTS or _SMALL_NUMBER.fullmatch(argument):
             return argument
         option, equals, value = argument.partition(b"=")
         if _OPTION.fullmatch(option) and all(map(self.is_known, WORD.findall(option))):
-            return self._names(option, change) + equals + (self._argument(value, change) if value else b"")
-        return self._names(argument, change, in_value=True)
+            return name(option) + equals + (self._argument(value, name) if value else b"")
+        return name(argument, in_value=True) if argument else b""
 
 
-_RULES: "Mapping[str, Callable[[Scrubber, bytes, Change], bytes]]" = {
+_RULES: "Mapping[str, Callable[[Scrubber, bytes, Name], bytes]]" = {
     KERNEL: Scrubber._kernel,
     BINARY: Scrubber._binary,
     TEXT: Scrubber._text,
@@ -195,10 +219,10 @@ _RULES: "Mapping[str, Callable[[Scrubber, bytes, Change], bytes]]" = {
     ID: Scrubber._id,
     HOST: Scrubber._id,
     PROPERTIES: Scrubber._kernel,
-    NAME: Scrubber._names,
+    NAME: Scrubber._whole,
     STAT: Scrubber._stat,
     STATUS: Scrubber._status,
-    CGROUPS: Scrubber._names,
+    CGROUPS: Scrubber._whole,
     CMDLINE: Scrubber._cmdline,
     FDINFO: Scrubber._fdinfo,
 }
@@ -208,13 +232,18 @@ def _raw(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
-def _public_words(pieces: Iterable[Piece]) -> Iterator[bytes]:
-    """The words that the kernel and the board use, in small letters."""
-    for piece in pieces:
-        if piece.rule in (KERNEL, PROPERTIES):
-            for word in WORD.findall(piece.data + b" " + _raw(piece.kernel_path)):
-                if not word.isdigit():
-                    yield word.lower()
+def _blank(text: bytes, *, in_value: bool = False) -> bytes:
+    del text, in_value
+    return b" "
+
+
+def _noting(found: list[bytes]) -> Name:
+    def note(text: bytes, *, in_value: bool = False) -> bytes:
+        del in_value
+        found.append(text)
+        return text
+
+    return note
 
 
 def _ids(pieces: Iterable[Piece]) -> tuple[set[int], set[bytes]]:
@@ -229,11 +258,11 @@ def _ids(pieces: Iterable[Piece]) -> tuple[set[int], set[bytes]]:
         elif number is not None:
             digits = number[1] or number[2]
             numbers.add(int(digits, 16) if digits else int(number[3]))
-        elif piece.rule in (NUMBER, ID, HOST):
+        elif piece.rule in (NUMBER, ID) and not _says_nothing(line):
             texts.add(line)
-            if piece.rule == HOST:
-                texts.add(line.partition(b".")[0])
-    return numbers, {text for text in texts if not _says_nothing(text)}
+        elif piece.rule == HOST:
+            texts |= {line, line.partition(b".")[0]} - _NO_HOSTS
+    return numbers, texts
 
 
 def _says_nothing(text: bytes) -> bool:

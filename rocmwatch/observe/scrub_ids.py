@@ -15,7 +15,7 @@ SURE_TEXT = 8  # from here on a text with digits in it is found inside other wor
 WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
 _TRIES = 200
 _BETWEEN_WORDS = rb"(?:(?<![0-9A-Za-z])|(?<=[^0-9A-Za-z]0[xX]))(?:%s)(?![0-9A-Za-z])"
-_HEX = re.compile(rb"(?=.*[0-9])(?:[0-9a-f]{8,}|[0-9A-F]{8,})")
+_HEX = re.compile(rb"(?=.*[0-9])(?=.*[A-Fa-f])(?:[0-9a-f]{8,}|[0-9A-F]{8,})")
 _DIGITS, _LOWER, _UPPER = b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -164,6 +164,6 @@ def _is_sure(text: bytes) -> bool:
 
 
 def _is_distinct(text: bytes, public: Collection[bytes]) -> bool:
-    words = [word.lower() for word in WORD.findall(text)]
-    common = all(word in public or (word.isdigit() and len(word) < SURE_TEXT) for word in words)
+    """Whether a text is none that the kernel would use as well: one of several words, or one that is not its own."""
+    common = text.lower() in public or (text.isdigit() and len(text) < SURE_TEXT)
     return len(text) >= SHORTEST_TEXT and not common

@@ -29,6 +29,7 @@ _TEXT = """
     key keys cert certs file config load format auto gguf safetensors reasoning speculative draft multimodal mm lora
     adapter adapters adapterload guided decoding async scheduling steps metrics verbose debug quiet version help
     daemon foreground workdir devices numa bind compilation mode c hybrid
+    cpuacct cpuset blkio io freezer net cls prio perf event hugetlb pids rdma misc
 """
 
 WORDS = frozenset(_TEXT.split())
