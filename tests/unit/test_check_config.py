@@ -39,7 +39,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture
 def main(tmp_path: Path) -> str:
     path = tmp_path / "rocmwatch.yaml"
-    path.write_text("sampling:\n  interval: 250ms\nexporter:\n  listen: '[::1]:9'\n")
+    path.write_text("sampling:\n  backend: auto\n  interval: 250ms\nexporter:\n  listen: '[::1]:9'\n")
     return str(path)
 
 
@@ -50,7 +50,7 @@ def test_a_good_file_is_ok(main: str, run: Run) -> None:
 
 def test_the_effective_values_can_be_read_back(main: str, run: Run) -> None:
     result = run(main, "--print")
-    assert result.stdout.startswith(f"# {main}: ok\nsampling:\n  interval: 250ms\n")
+    assert result.stdout.startswith(f"# {main}: ok\nsampling:\n  backend: auto\n  interval: 250ms\n")
     assert parse({"printed": result.stdout}) == parse({"file": Path(main).read_text()})
     assert "deadline: 250ms" in result.stdout
     assert result.exit_code == 0
