@@ -48,9 +48,11 @@ class ShownTree:
         """Changes what is there into this."""
         before, self._tree = self._tree, tree
         old, new = _kinds(before), _kinds(tree)
-        if old.keys() != new.keys() or before.pipes != tree.pipes:
-            self._remove(before, [path for path in old if path not in new], tree.folders)
-            self._add(tree, {path for path, kind in new.items() if kind != old.get(path)}, before)
+        if old != new or before.folders != tree.folders:
+            others = {path for path, kind in new.items() if kind != old.get(path)}
+            replaced = {path for path in others if {old.get(path), new[path]} == {"file", "pipe"}}
+            self._remove(before, tree, [path for path in old if path not in new or path in others - replaced])
+            self._add(tree, others, before)
         self._relink(before, tree)
         self._change(before.files, tree)
 
@@ -60,7 +62,7 @@ class ShownTree:
             file.close()
         self._open = {}
 
-    def _remove(self, before: Tree, paths: list[str], kept: set[str]) -> None:
+    def _remove(self, before: Tree, tree: Tree, paths: list[str]) -> None:
         for path in paths:
             file = self._open.pop(path, None)
             if file is not None:
@@ -68,10 +70,10 @@ class ShownTree:
                 file.close()
             with self._answered(path, b"", before), contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{self._root}/{path}")
-        folders = {folder for path in paths if (folder := os.path.dirname(path)) not in kept}
+        kept = {"", *tree.folders}
+        folders = before.folders.union(map(os.path.dirname, paths)) - kept
         while folders:
-            emptied = {folder for folder in folders if self._is_removed(folder)}
-            folders = {parent for folder in emptied if (parent := os.path.dirname(folder)) not in kept}
+            folders = {os.path.dirname(folder) for folder in folders if self._is_removed(folder)} - kept
 
     def _is_removed(self, folder: str) -> bool:
         try:
@@ -81,6 +83,8 @@ class ShownTree:
         return True
 
     def _add(self, tree: Tree, paths: set[str], before: Tree) -> None:
+        for folder in tree.folders - before.folders:
+            os.makedirs(f"{self._root}/{folder}", exist_ok=True)
         for path in sorted(paths):
             os.makedirs(f"{self._root}/{os.path.dirname(path)}", exist_ok=True)
             if path in tree.pipes:
@@ -156,6 +160,6 @@ def _kinds(tree: Tree) -> dict[str, str]:
     return {
         **dict.fromkeys(tree.files, "file"),
         **dict.fromkeys(tree.links, "link"),
-        **dict.fromkeys(tree.pointers, "link"),
+        **dict.fromkeys(tree.pointers, "pointer"),
         **dict.fromkeys(tree.pipes, "pipe"),
     }
