@@ -13,7 +13,8 @@ from rocmwatch.serve.sparkline import span_of, sparkline
 from rocmwatch.serve.wording import printable, size, span
 
 UNKNOWN = '<span class="unknown">–</span>'  # noqa: RUF001  # a dash is what an empty cell shows
-OLD_SECONDS = 30.0  # three of the longest interval that the unit's watchdog lets through
+OLD_SECONDS = 30.0  # three of the longest interval that the unit's watchdog lets through: while no other is known
+_OLD_STEPS = 3
 NEAR_CELSIUS = 5.0
 _COOL_CELSIUS = 20.0  # the left end of a thermometer
 _HELD_DOWN_RATIO = 0.01
@@ -57,12 +58,13 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:.0f} %"
 
 
-def bar(ratio: float, label: str, mark: float | None = None) -> str:
+def bar(ratio: float, label: str, mark: float | None = None, *, is_hot: bool = False) -> str:
     """A bar that is filled so far, with a mark where a limit is."""
     used = 100 * min(1.0, max(0.0, ratio))
     line = "" if mark is None else f'<rect class="mark" x="{100 * mark:.0f}" width="1" height="1"/>'
     return (
-        f'<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="{label}">'
+        f'<svg class="bar{" hot" if is_hot else ""}" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" '
+        f'aria-label="{label}">'
         f'<rect class="rest" width="100" height="1"/><rect class="used" width="{used:.1f}" height="1"/>{line}</svg>'
     )
 
@@ -100,18 +102,24 @@ def _age(scene: Scene) -> str:
         return small("never read")
     age = scene.now - at
     told = f"read {span(age)} ago"
-    return small(f'<span class="old">old: {told}</span>' if age > OLD_SECONDS else told)
+    return small(f'<span class="old">old: {told}</span>' if age > _old_after(scene) else told)
 
 
-def _troubles(scene: Scene) -> Iterator[str]:
+def _old_after(scene: Scene) -> float:
+    """Three steps of what is remembered; a step is never shorter than the time between two samples."""
+    return max((_OLD_STEPS * trend.step_seconds for trend in scene.trends.values()), default=OLD_SECONDS)
+
+
+def troubles(scene: Scene) -> Iterator[str]:
     """What should not be so, in words; nothing of a GPU that is well."""
     reading, sample = scene.reading, scene.sample
     held = {reason: ratio for reason, ratio in sample.throttle_ratio.items() if ratio >= _HELD_DOWN_RATIO}
-    for reason, ratio in sorted(held.items(), key=lambda pair: -pair[1]):
-        yield f"held down {percent(ratio)} of the time by {_words(reason)}"
-    for reason, is_held in sample.throttled.items():
-        if is_held:
-            yield f"held down by {_words(reason)}"
+    shares = [f"{_words(reason)} {percent(ratio)}" for reason, ratio in sorted(held.items(), key=lambda one: -one[1])]
+    if shares:
+        yield f"clocks held down by {', '.join(shares)} of the time"
+    now = [_words(reason) for reason, is_held in sample.throttled.items() if is_held]
+    if now:
+        yield f"clocks held down by {', '.join(now)}"
     errors = [
         (block, count) for (block, kind), count in reading.ras_errors.items() if kind == "uncorrectable" and count
     ]
@@ -129,12 +137,6 @@ def _words(reason: str) -> str:
 
 
 def _memory(scene: Scene) -> str:
-    """The pool; and below it, where there is room, what should not be so."""
-    troubles = "".join(f"<li>{trouble}</li>" for trouble in _troubles(scene))
-    return _pool(scene) + (f'<ul class="troubles">{troubles}</ul>' if troubles else "")
-
-
-def _pool(scene: Scene) -> str:
     reading = scene.reading
     pool = pool_bytes(reading.gpu, scene.sample)
     which = " GTT" if reading.gpu.pool is Pool.GTT else ""
@@ -165,16 +167,18 @@ def _temperature(scene: Scene) -> str:
     if critical is not None and emergency is not None and emergency > _COOL_CELSIUS:
         room = emergency - _COOL_CELSIUS
         label = f"{value:.0f} of {critical:.0f} degrees"
-        thermometer = bar((value - _COOL_CELSIUS) / room, label, (critical - _COOL_CELSIUS) / room)
-    rest = " · ".join(f"{text(name)} {celsius:.0f}{_of(limits, name)}" for name, celsius in sensors.items())
+        mark = (critical - _COOL_CELSIUS) / room
+        thermometer = bar((value - _COOL_CELSIUS) / room, label, mark, is_hot=first in near)
+    rest = " · ".join(f"{text(name)}&nbsp;{celsius:.0f}{_of(limits, name)}" for name, celsius in sensors.items())
     warning = f'<span class="old">near the limit: {", ".join(map(text, near))}</span>' if near else ""
     hour = _hour(scene, f"temperature_{first}", (_COOL_CELSIUS, emergency or 100.0), "{:.0f} °C".format)
-    return f"{value:.0f} °C{small(text(first) + _of(limits, first))}{thermometer}{small(rest)}{small(warning)}{hour}"
+    named = small(text(first) + _of(limits, first))
+    return f"{value:.0f} °C{thermometer}{hour}{small(warning)}{named}{small(rest)}"
 
 
 def _of(limits: Mapping[tuple[str, str], float], sensor: str) -> str:
     critical = limits.get((sensor, "critical"))
-    return "" if critical is None else f" of {critical:.0f}"
+    return "" if critical is None else f", limit {critical:.0f}"
 
 
 def _clock(scene: Scene) -> str:
@@ -184,11 +188,11 @@ def _clock(scene: Scene) -> str:
         return UNKNOWN
     limit = scene.reading.limits.clocks_hertz.get("sclk")
     dies = scene.sample.xcc_clocks_hertz.values()
-    spread = f"dies {min(dies) / 1e6:.0f} to {max(dies) / 1e6:.0f}" if len(dies) > 1 else ""
+    spread = f"dies {min(dies) / 1e6:.0f}&ndash;{max(dies) / 1e6:.0f}" if len(dies) > 1 else ""
     memory = f"memory {clocks['mclk'] / 1e6:.0f}" if "mclk" in clocks else ""
-    of = " · ".join(filter(None, (f"of {limit / 1e6:.0f}" if limit else "", memory)))
+    of = f"of {limit / 1e6:.0f} MHz" if limit else ""
     hour = _hour(scene, "clock_sclk", (0.0, limit or hertz), lambda value: f"{value / 1e6:.0f} MHz")
-    return f"{hertz / 1e6:.0f} MHz{small(of)}{small(spread)}{hour}"
+    return f"{hertz / 1e6:.0f} MHz{small(of)}{hour}{small(memory)}{small(spread)}"
 
 
 def _power(scene: Scene) -> str:
@@ -213,7 +217,8 @@ def _fragmentation(scene: Scene) -> str:
         return UNKNOWN
     ratio = UNKNOWN if table.ratio is None else percent(table.ratio)
     allocatable = small(f"{size(table.allocatable_bytes)} usable") + small(f"of {size(table.free_bytes)} free")
-    return f"{ratio}{allocatable}{_hour(scene, 'fragmentation_ratio', (0.0, 1.0), percent)}"
+    drawn = "" if table.ratio is None else bar(table.ratio, f"{percent(table.ratio)} fragmented")
+    return f"{ratio}{drawn}{_hour(scene, 'fragmentation_ratio', (0.0, 1.0), percent)}{allocatable}"
 
 
 def _hour(scene: Scene, name: str, scale: tuple[float, float], told: Callable[[float], str]) -> str:
@@ -238,28 +243,40 @@ COLUMNS = (
     Column("GPU", "what", _name),
     Column("State", "how", _state),
     Column("Memory", "memory", _memory),
-    Column("Temperature", "value", _temperature),
-    Column("Clock", "value", _clock),
+    Column("Temperature", "value heat", _temperature),
+    Column("Clock", "value clock", _clock),
     Column("Power", "value", _power),
     Column("Busy", "value", _busy),
     Column("Fragmentation", "value", _fragmentation),
 )
 
 
+def warnings(scene: Scene) -> Iterator[str]:
+    """A line below a GPU of what should not be so; none for one that is well."""
+    told = "".join(f"<li>{trouble}</li>" for trouble in troubles(scene))
+    if told:
+        yield f'<tr role="row"><td role="cell" class="troubles" colspan="{len(COLUMNS)}"><ul>{told}</ul></td></tr>'
+
+
 def partitions(scene: Scene) -> Iterator[str]:
     """The partitions of a GPU, a cell each; nothing while they are folded."""
     if not (scene.is_open and scene.reading.gpu.partitions):
         return
-    yield f'<tr role="row" class="parts"><td role="cell" colspan="{len(COLUMNS)}"><ul>'
+    yield f'<tr role="row"><td role="cell" class="parts" colspan="{len(COLUMNS)}"><ul>'
     for part in scene.reading.gpu.partitions:
         now = scene.sample.partitions.get(part.partition)
         used, total = part.vram_used_bytes, part.vram_total_bytes
         known = used is not None and total and scene.sample is not _NOTHING
+        told = (
+            f"{size(used)} of {size(total)}" if known and used is not None and total else size(total) if total else ""
+        )
         facts = [
-            f"{size(used)} of {size(total)}" if known and used is not None and total else size(total) if total else "",
             f"busy {percent(now.busy_ratio)}" if now and now.busy_ratio is not None else "",
-            f"{now.sclk_hertz / 1e6:.0f} MHz" if now and now.sclk_hertz is not None else "",
+            f"{now.sclk_hertz / 1e6:.0f}&nbsp;MHz" if now and now.sclk_hertz is not None else "",
         ]
         drawn = bar(used / total, percent(used / total)) if known and used is not None and total else ""
-        yield f"<li><strong>{text(part.partition)}</strong>{drawn}{small(' · '.join(filter(None, facts)))}</li>"
+        yield (
+            f'<li><div class="ends"><span>Partition {text(part.partition)}</span><span class="soft">{told}</span></div>'
+            f"{drawn}{small(' · '.join(filter(None, facts)))}</li>"
+        )
     yield "</ul></td></tr>"

@@ -14,7 +14,7 @@ from rocmwatch.serve.documents import sample_document, status_document
 from rocmwatch.serve.exposition import Exposition, Format
 from rocmwatch.serve.http import Request, Response
 from rocmwatch.serve.negotiation import accepts_gzip, wants_openmetrics
-from rocmwatch.serve.page import render_page
+from rocmwatch.serve.page import Wish, render_page
 from rocmwatch.serve.page_style import STYLE_HASH
 from rocmwatch.serve.trends_document import parse_wish, trends_document
 
@@ -32,7 +32,7 @@ _SAFE = (
     ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
-_MOST_UNFOLDED = 256
+_MOST_WISHES = 256
 _VARY = ("Vary", "Accept-Encoding")
 _NOT_YET = "rocmwatch has not read the GPUs yet: ask again in a few seconds\n"
 
@@ -109,8 +109,9 @@ class Application:
         return _response(_OK, form.value, *body, extra=(("Vary", "Accept, Accept-Encoding"), *coding))
 
     def _page(self, request: Request) -> Response:
-        unfolded = frozenset(value for key, value in parse_qsl(request.query)[:_MOST_UNFOLDED] if key == "open")
-        page = render_page(self._current(), self._now(), unfolded)
+        asked = parse_qsl(request.query)[:_MOST_WISHES]
+        wish = Wish(frozenset(value for key, value in asked if key == "open"), any(key == "still" for key, _ in asked))
+        page = render_page(self._current(), self._now(), wish)
         return _response(_OK, "text/html; charset=utf-8", page.encode())
 
     def _healthy(self, _request: Request) -> Response:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from unit.serve import views
 
 from rocmwatch.judge.trends import POINTS, Trends
-from rocmwatch.model import GpuReading, GpuSample, View, frozen
+from rocmwatch.model import Fault, GpuReading, GpuSample, View, frozen
 
 
 def lived(view: View) -> View:
@@ -45,8 +45,40 @@ def partitioned() -> View:
     return lived(views.view(*gpus))
 
 
+def healthy(number: int) -> GpuReading:
+    """A GPU that nothing is to be said of."""
+    reading = views.reading(number, ras_errors=frozen({}))
+    assert reading.sample is not None
+    return replace(reading, sample=replace(reading.sample, throttled=frozen({"power": 0})))
+
+
+def troubled() -> View:
+    """One hot and narrow, one that was not read for long, one that says everything is wrong."""
+    sample = views.sample(temperatures_celsius=frozen({"junction": 99.0, "edge": 70.0, "memory": 88.0}))
+    hot = views.reading(0, sample=sample, pcie=replace(views.LINK, width=4))
+    old = views.reading(1, sampled_at=views.NOW - 500)
+    everything = views.mi300x_cpx(2)
+    assert everything.sample is not None
+    reasons = ("prochot", "power", "socket_thermal", "vr_thermal", "hbm_thermal")
+    held = replace(everything.sample, throttle_ratio=frozen(dict.fromkeys(reasons, 1.0)))
+    blocks = frozen({(block, "uncorrectable"): 10**6 for block in ("umc", "sdma", "gfx", "mmhub", "xgmi_wafl")})
+    return lived(views.view(hot, old, replace(everything, sample=held, ras_errors=blocks)))
+
+
+def long_names() -> View:
+    """Names of the greatest length that is let in, without a place to break them."""
+    long = "W" * 256
+    gpu = views.gpu(0, product=long, compute_partition=long, memory_partition=long)
+    fault = Fault(source=long, errno=long, path=f"/{long}")
+    reading = views.reading(0, gpu=gpu, faults=(fault,), ras_errors=frozen({(long, "uncorrectable"): 10**18}))
+    view = lived(views.view(reading, notes=(long,), driver_version=long))
+    return replace(view, hostname=long, root=f"/{long}", version=long)
+
+
 PAGES = {
-    "healthy": lambda: lived(views.view(views.reading(0), views.reading(1))),
+    "healthy": lambda: lived(views.view(healthy(0), healthy(1))),
+    "troubled": troubled,
+    "long_names": long_names,
     "partitioned": partitioned,
     "every_state": lambda: lived(views.every_state()),
     "hostile": lambda: lived(views.hostile()),

@@ -17,7 +17,7 @@ from watching import eventually
 from rocmwatch.model import View
 from rocmwatch.serve.web import WebServer
 
-WIDTHS = (360, 1280)
+WIDTHS = (360, 1217, 1280)  # a telephone; the narrowest window that shows a table; a common one
 Look = Callable[..., "contextmanager[Page]"]
 
 STICKS_OUT = """
@@ -83,7 +83,7 @@ def test_nothing_complains_and_nothing_sticks_out(look: Look, name: str, width: 
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("name", ["partitioned", "every_state", "no_gpu"])
+@pytest.mark.parametrize("name", ["partitioned", "every_state", "troubled", "no_gpu"])
 def test_everything_can_be_read(look: Look, name: str, dark: bool) -> None:
     with look(PAGES[name](), query="?open=0", dark=dark) as page:
         found = page.run(CONTRASTS)
@@ -110,7 +110,7 @@ def test_every_link_is_reached_by_the_keyboard_and_seen_there(look: Look) -> Non
             reached.append(page.run(FOCUS))
 
     assert links == [href for href, _ in reached]
-    assert 1 + 8 + 5 == len(links)
+    assert 1 + 1 + 8 + 5 == len(links)  # skip, stop, unfold each, and those at the foot
     assert [] == [href for href, is_seen in reached if not is_seen]
 
 
@@ -118,7 +118,7 @@ def test_partitions_are_unfolded_by_a_key_and_stay_so_when_the_page_loads_anew(l
     shown = 'document.querySelectorAll(".parts li").length'
     with look(partitioned(), script=False) as page:
         assert 0 == page.run(shown)
-        for _ in range(2):  # past the link that skips
+        for _ in range(3):  # past the links that skip and stop
             page.press("Tab")
         page.press("Enter")
         page.loaded()
@@ -131,22 +131,46 @@ def test_partitions_are_unfolded_by_a_key_and_stay_so_when_the_page_loads_anew(l
         assert 15 == page.run(shown)
 
 
-def test_it_loads_anew_by_itself_and_without_a_script(browser: Browser) -> None:
+@pytest.mark.parametrize("place", ["", "?open=0#gpu-0"], ids=["folded", "unfolded"])
+def test_it_loads_anew_by_itself_and_without_a_script(browser: Browser, place: str) -> None:
     asked = []
 
     def current() -> View:
         asked.append(1)
-        return views.view(views.reading(0))
+        return views.view(*(views.mi300x_cpx(number) for number in range(8)))
 
     server = WebServer("127.0.0.1", 0, current, lambda: views.NOW)
     server.start()
     try:
         with closing(Page(browser, script=False)) as page:
-            page.open(f"http://127.0.0.1:{server.port}/")
+            page.open(f"http://127.0.0.1:{server.port}/{place}")
             assert 1 == len(asked)
+            page.run("scrollTo(0, 700)")
             assert eventually(lambda: len(asked) > 1, 60.0)
+            page.loaded()
+            assert eventually(lambda: 700 == page.run("scrollY"), 60.0)
+            assert place.partition("#")[0] == page.run("location.search")
     finally:
         server.stop()
+
+
+def test_it_stands_still_when_told_to_by_a_key(look: Look) -> None:
+    with look(partitioned(), query="?open=0", script=False) as page:
+        for _ in range(2):  # past the link that skips
+            page.press("Tab")
+        page.press("Enter")
+        page.loaded()
+        assert "?open=0&still=1" == page.run("location.search")
+        assert 0 == page.run('document.querySelectorAll("meta[http-equiv=refresh]").length')
+
+
+def test_every_link_is_large_enough_for_a_finger(look: Look) -> None:
+    heights = '[...document.querySelectorAll("a:not(.skip)")].map(e => [e.getBoundingClientRect().height, e.outerHTML])'
+    with look(partitioned(), 360) as page:
+        found = page.run(heights)
+
+    assert 1 + 8 + 5 == len(found)
+    assert [] == [html for height, html in found if height < 24]  # CSS pixels: WCAG 2.2, target size
 
 
 def test_the_page_of_63_partitions_is_small(serve: Serve) -> None:
