@@ -49,6 +49,7 @@ def record(out: str | None, list_only: bool, force: bool, key: str | None, root:
     Exit codes: 0 fine, 1 nothing written, or no GPU found, 2 usage, 3 refused, 4 written, but something could not be
     read.
     """
+    from rocmwatch.observe.privilege import SAMPLING, allow_only
     from rocmwatch.observe.record import Recorder
     from rocmwatch.observe.record_file import NotWritten, Refused, out_file
 
@@ -56,6 +57,8 @@ def record(out: str | None, list_only: bool, force: bool, key: str | None, root:
         raise click.UsageError("Missing argument 'OUT.tar.gz'.")
     try:
         with _interrupted_by_signals():
+            # What reads has two capabilities and no other; this process keeps its own: it has a file to write.
+            allow_only(SAMPLING)
             if out is None or list_only:
                 with closing(Recorder(root)) as recorder:
                     _list(recorder.survey())
@@ -71,6 +74,9 @@ def record(out: str | None, list_only: bool, force: bool, key: str | None, root:
         sys.exit(REFUSED)
     except NotWritten as error:
         complain(error)
+        sys.exit(1)
+    except RocmwatchError as error:
+        complain(RocmwatchError(f"{error}; nothing was written"))
         sys.exit(1)
     except KeyboardInterrupt:
         complain(RocmwatchError("interrupted; nothing was written"))

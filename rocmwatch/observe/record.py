@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rocmwatch.kernel.dmem import parse_dmem
-from rocmwatch.observe.privilege import SAMPLING, allow_only
 from rocmwatch.observe.record_hands import DEADLINE_SECONDS, DIED, HANGS, NOBODY, Hands
 from rocmwatch.observe.record_reader import ASLEEP, FILE, ONCE, TOO_LARGE, VANISHED
 from rocmwatch.observe.record_survey import Plan, Survey, Wanted
@@ -60,14 +59,9 @@ class Recording(NamedTuple):
 
 
 class Recorder:
-    """Looks around, then reads.
-
-    The reader's process keeps the two capabilities that reading needs and has no other; this one keeps its own, as it
-    has a file to write where the user wants it.
-    """
+    """Looks around, then reads."""
 
     def __init__(self, root: str, deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        allow_only(SAMPLING)
         self._hands = Hands(root, deadline_seconds)
 
     def close(self) -> None:

@@ -75,7 +75,7 @@ def out_file(path: str, *, force: bool) -> Iterator[OutFile]:
     if os.path.isdir(path) or (os.path.lexists(path) and not force):
         raise _exists(path)
     folder, name = os.path.split(os.path.abspath(path))
-    scratch = os.path.join(folder, f".{name[:200]}.{os.getpid()}.part")
+    scratch = os.path.join(folder, f".{name}.{os.getpid()}.part")
     try:
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, _MODE)
     except OSError as error:

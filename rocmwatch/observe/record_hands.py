@@ -6,7 +6,7 @@ is started: what is wrong with this node is known by then.
 
 from typing import Any, NamedTuple
 
-from rocmwatch.errors import LauncherLost
+from rocmwatch.errors import RocmwatchError
 from rocmwatch.observe.link import LauncherLink, ReaderFailed, ReaderLink
 from rocmwatch.observe.process_wire import PIDS
 from rocmwatch.observe.record_reader import BETWEEN
@@ -19,6 +19,10 @@ _SLOW_STARTS = 10
 HANGS = "no answer"
 NOBODY = "too many reads hang"
 DIED = "the reader ended"
+
+
+class NoReader(RocmwatchError):
+    """There can be no process to read with."""
 
 
 class Given(NamedTuple):
@@ -54,7 +58,12 @@ class Hands:
         self._launcher.close()
 
     def ask(self, what: int, path: str, guards: tuple[str, ...] = ()) -> Given:
-        """What the reader says of one path."""
+        """What the reader says of one path.
+
+        Raises:
+            NoReader: When there can be none.
+            LauncherLost: When the launcher is gone.
+        """
         frame = self._frame(Order("path", what, BETWEEN.join((path, *guards))))
         return frame if isinstance(frame, Given) else Given(*frame)
 
@@ -67,10 +76,7 @@ class Hands:
         return pids, "EACCES" if refused else ""
 
     def _frame(self, order: Order) -> "tuple[Any, ...] | Given":
-        try:
-            reader = self._reader = self._reader or self._start()
-        except (LauncherLost, ReaderFailed):
-            return Given(DIED)
+        reader = self._reader = self._reader or self._start()
         if reader is None:
             return Given(NOBODY)
         reader.ask((order,))
@@ -85,11 +91,13 @@ class Hands:
         self._reader = None
         if not answer.died:
             self.given_up += 1
-        try:
-            self._launcher.kill(reader.pid, awaited=False)
-        except LauncherLost:
-            return Given(DIED)
+        self._launcher.kill(reader.pid, awaited=False)
         return Given(DIED if answer.died else HANGS)
 
     def _start(self) -> ReaderLink | None:
-        return None if self.given_up >= MOST_GIVEN_UP else self._launcher.fork("record")
+        if self.given_up >= MOST_GIVEN_UP:
+            return None
+        try:
+            return self._launcher.fork("record")
+        except ReaderFailed as error:
+            raise NoReader(str(error)) from error

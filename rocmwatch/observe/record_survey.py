@@ -91,7 +91,7 @@ class Survey:
 
     def plan(self) -> Plan:
         """Looks around."""
-        self._want(ROOT, "", "node")
+        self._want(ROOT, "", "")
         self._cards()
         for device, (pci, card) in self._gpus.items():
             self._want(GPU, device, device, guards=(device,))
@@ -193,7 +193,8 @@ class Survey:
         """Looks up every path of the table below a folder."""
         for item in items(base):
             for path in parts(item.path):
-                self._look_up(folder, path, Wanted("", item, group, guards if item.awake else ()), note_absent)
+                hangs_with = group or posixpath.dirname(item.path)  # of the node, a folder does
+                self._look_up(folder, path, Wanted("", item, hangs_with, guards if item.awake else ()), note_absent)
 
     def _look_up(self, folder: str, path: "tuple[str | re.Pattern[str], ...]", wanted: Wanted, note: bool) -> None:  # noqa: FBT001
         first, *rest = path
