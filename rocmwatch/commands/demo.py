@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
@@ -140,7 +141,9 @@ def _in_a_line(document: dict[str, Any]) -> str:
     gpus = [gpu for gpu in document["gpus"] if gpu["pool_used_bytes"] is not None and gpu["pool_total_bytes"]]
     used, total = (sum(gpu[f"pool_{what}_bytes"] for gpu in gpus) for what in ("used", "total"))
     degrees = [value for gpu in gpus for value in gpu["temperatures_celsius"].values() if value is not None]
+    states = Counter(gpu["state"] for gpu in document["gpus"] if gpu["state"] != "active")
     facts = [f"{time.strftime('%H:%M:%S')}  {len(document['gpus'])} GPUs"]
+    facts += [f"{count} {state}" for state, count in states.items()]
     if total:
         facts.append(f"{size(used)} of {size(total)} in use")
     if degrees:

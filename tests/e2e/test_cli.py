@@ -108,6 +108,7 @@ CASES = [
     Case("run extra", 2, (), USAGE),
     Case("demo --model voodoo2", 2, (), (*USAGE, "voodoo2", "mi300x")),
     Case("demo --scenario nonsense", 2, (), (*USAGE, "healthy")),
+    Case("demo --scenario partition-switch --model mi210", 2, (), (*USAGE, "cannot happen to mi210")),
     Case("demo --gpus 0", 2, (), USAGE),
     Case("demo --gpus 99", 2, (), (*USAGE, "1 to 8 GPUs")),
     Case("demo --gpus many", 2, (), USAGE),

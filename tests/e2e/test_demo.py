@@ -118,6 +118,17 @@ def test_every_model_can_be_shown_at_a_port_of_choice(tmp_path: Path, model: str
     assert (demo.log, demo.left()) == ("", [])
 
 
+def test_what_happens_in_a_scenario_is_told(tmp_path: Path) -> None:
+    with Demo(tmp_path, "--scenario", "gpu-lost", "--gpus", "2", "--kernel", "7.3").begin() as demo:
+        demo.page()
+        eventually(lambda: " 2 GPUs, 1 lost, " in demo.shown, "a GPU that is lost", seconds=60)
+        status = demo.end()
+
+    assert "\nSoon, in gpu-lost: one GPU falls off the bus" in demo.shown
+    assert re.search(r" 2 GPUs, \d.+ in use", demo.shown)  # it was there at first
+    assert (status, demo.left()) == (0, [])
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_0_and_leaves_nothing(demo: Demo, number: int) -> None:
     demo.page()
