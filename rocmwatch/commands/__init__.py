@@ -17,6 +17,7 @@ import click
 COMMANDS = {
     "run": ("run", "run", "The daemon: samples, and serves Prometheus and people."),
     "sample": ("sample", "sample", "One reading of the node's GPUs."),
+    "ps": ("ps", "ps", "Who holds the GPUs' memory, and by what right."),
     "top": ("top", "top", "The live view of the node's GPUs."),
     "status": ("status", "status", "How the daemon and its GPUs are."),
     "record": ("record", "record", "Records the node's files, scrubbed, to go with a report."),

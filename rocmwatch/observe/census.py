@@ -1,28 +1,40 @@
 """Who has something of the GPUs, pass after pass: asks the processes reader, and keeps what outlives a process.
 
-A pass is two requests: which processes there are, and then each of them. Every minute all processes of the node are
-looked at, in between only new ones and those that had a GPU open.
+A pass is two requests: which processes have something, and then each of them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import fields
 from typing import NamedTuple
 
 from rocmwatch.model import CgroupVram, Gpu, GpuProcess, Pressure, ReaderStatus, SourceStatus, Use, frozen
 from rocmwatch.observe.clock import Clock
 from rocmwatch.observe.crew import Crew
 from rocmwatch.observe.link import Frames
-from rocmwatch.observe.process_wire import CGROUPS, PIDS, CgroupsFrame, PidsFrame, ProcessFrame, pid_of, subject_of
+from rocmwatch.observe.process_wire import (
+    CGROUPS,
+    PIDS,
+    SUSPECT,
+    CgroupsFrame,
+    PidsFrame,
+    ProcessFrame,
+    pid_of,
+    subject_of,
+)
 from rocmwatch.observe.wire import LIST, LOOK, FaultTuple, Order
 
 PROCESSES_SECONDS = 10.0
-ALL_SECONDS = 60.0  # looking at the descriptors of every process costs a hundred times as much
+ALL_SECONDS = 60.0  # of what is seldom of use: control groups
 ORDERS_AT_ONCE = 200  # what fits into a request and its answers into the mailbox, with room to spare
 _SOURCE = "processes"
 _REFUSED = (
     "/proc: no permission to look at all processes (needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH): "
     "what they have of a GPU is known only as far as the compute driver says"
 )
+
+_UNREAD = ProcessFrame()
+_SAME = sorted({one.name for one in fields(GpuProcess)} & set(ProcessFrame._fields))  # what is told as it was read
 
 Place = tuple[str, "str | None"]  # PCI address, partition
 
@@ -32,6 +44,7 @@ class Findings(NamedTuple):
 
     Attributes:
         processes: `None` when it is not known.
+        all_seen: Whether every process that may have something could be looked at, just now.
         cgroups: VRAM by control group.
         pressures: By PCI address.
         source: How the passes are doing; `None` before the first.
@@ -40,6 +53,7 @@ class Findings(NamedTuple):
     """
 
     processes: tuple[GpuProcess, ...] | None = None
+    all_seen: bool = False
     cgroups: tuple[CgroupVram, ...] = ()
     pressures: Mapping[str, Pressure] = frozen({})
     source: SourceStatus | None = None
@@ -61,15 +75,20 @@ class Census:
         self._crew = crew
         self._clock = clock
         self._passed_at: float | None = None
-        self._looked_at_all: float | None = None
+        self._grouped_at: float | None = None
         self._frames: dict[int, ProcessFrame] = {}  # of the processes that were named last
+        self._killed_at: dict[tuple[int, int | None], float] = {}  # (pid, start time) -> monotonic
         self._ledger = _Ledger()
         self._cgroups: tuple[CgroupVram, ...] = ()
         self._fault_counts: Counter[tuple[str, str]] = Counter()
         self._findings = Findings()
 
-    def tick(self, gpus: Iterable[Gpu]) -> Findings:
+    def tick(self, gpus: Iterable[Gpu], suspects: Collection[int] = ()) -> Findings:
         """What is known; a new pass when one is due.
+
+        Args:
+            gpus: Where the compute driver's numbers lie.
+            suspects: Processes of which to know as well whether anybody of theirs listens: that costs more.
 
         Raises:
             LauncherLost: When the launcher is gone.
@@ -81,11 +100,12 @@ class Census:
         self._crew.renew(self._order_for, self.deadline_seconds, now)
         pids = self._ask_who(now)
         if pids is not None:
-            self._ask_each(pids.pids, now)
+            self._ask_each(pids.pids, suspects, now)
         places = _places(gpus)
         before = self._findings.source.last_success_at if self._findings.source else None
         self._findings = Findings(
-            processes=None if pids is None else tuple(self._processes(places)),
+            processes=None if pids is None else tuple(self._processes(places, now)),
+            all_seen=pids is not None and not pids.refused and not self._crew.stalled,
             cgroups=self._cgroups,
             pressures=self._ledger.pressures(places, self._frames, first=before is None),
             source=SourceStatus(
@@ -107,13 +127,12 @@ class Census:
         return Order(subject, LOOK) if pid_of(subject) in self._frames else None
 
     def _ask_who(self, now: float) -> PidsFrame | None:
-        everybody = self._looked_at_all is None or now - self._looked_at_all >= ALL_SECONDS
-        orders = (Order(PIDS, LIST if everybody else LOOK), *((Order(CGROUPS, LIST),) if everybody else ()))
-        frames = self._read(orders, now)
+        groups_are_due = self._grouped_at is None or now - self._grouped_at >= ALL_SECONDS
+        frames = self._read((Order(PIDS, LOOK), *((Order(CGROUPS, LIST),) if groups_are_due else ())), now)
         if PIDS not in frames:
             return None
-        if everybody:
-            self._looked_at_all = now
+        if groups_are_due:
+            self._grouped_at = now
             if CGROUPS in frames:
                 cgroups = CgroupsFrame(*frames[CGROUPS])
                 self._count(cgroups.faults)
@@ -124,18 +143,28 @@ class Census:
         self._count(pids.faults)
         return pids
 
-    def _ask_each(self, pids: tuple[int, ...], now: float) -> None:
+    def _ask_each(self, pids: tuple[int, ...], suspects: Collection[int], now: float) -> None:
         """Reads each process anew; one whose read hangs keeps what was read of it last."""
-        before, self._frames = self._frames, {pid: self._frames.get(pid, ProcessFrame()) for pid in pids}
+        self._frames = {pid: self._frames.get(pid, _UNREAD) for pid in pids}
         for start in range(0, len(pids), ORDERS_AT_ONCE):
-            orders = tuple(Order(subject_of(pid), LOOK) for pid in pids[start : start + ORDERS_AT_ONCE])
+            orders = tuple(
+                Order(subject_of(pid), SUSPECT if pid in suspects else LOOK)
+                for pid in pids[start : start + ORDERS_AT_ONCE]
+            )
             for subject, value in self._read(orders, now).items():
                 frame = ProcessFrame(*value)
                 self._frames[pid_of(subject)] = frame
                 self._count(frame.faults)
         for pid in pids:
-            if pid not in before and self._frames[pid] == ProcessFrame():
+            frame = self._frames[pid]
+            if frame is _UNREAD or not (frame.exists or frame.has_kfd_entry):
                 del self._frames[pid]  # it could not be read so far, or ended meanwhile
+        self._note_kills(now)
+
+    def _note_kills(self, now: float) -> None:
+        """Since when a SIGKILL waits for a process: the kernel does not say."""
+        waiting = {(pid, frame.start_time) for pid, frame in self._frames.items() if frame.kill_pending}
+        self._killed_at = {who: self._killed_at.get(who, now) for who in waiting}
 
     def _read(self, orders: tuple[Order, ...], now: float) -> Frames:
         stalled = self._crew.stalled
@@ -145,9 +174,15 @@ class Census:
     def _count(self, faults: Iterable[FaultTuple]) -> None:
         self._fault_counts.update((source, errno) for _, source, errno, _ in faults)
 
-    def _processes(self, places: "_Places") -> Iterator[GpuProcess]:
+    def _processes(self, places: "_Places", now: float) -> Iterator[GpuProcess]:
         for pid, frame in sorted(self._frames.items()):
-            yield GpuProcess(pid=pid, start_time=frame.start_time, comm=frame.comm, uses=tuple(_uses(frame, places)))
+            killed_at = self._killed_at.get((pid, frame.start_time))
+            yield GpuProcess(
+                pid=pid,
+                kill_pending_seconds=None if killed_at is None else now - killed_at,
+                uses=tuple(_uses(frame, places)),
+                **{name: getattr(frame, name) for name in _SAME},
+            )
 
 
 class _Places(NamedTuple):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rocmwatch.observe.wire import FaultTuple
 
 PIDS = "pids"  # which processes have something of a GPU
+SUSPECT = 1  # of a process: look as well whether anybody of its group or service listens
 CGROUPS = "cgroups"  # VRAM by control group
 _PID = "pid "
 
@@ -32,27 +33,38 @@ class PidsFrame(NamedTuple):
 
 
 class ProcessFrame(NamedTuple):
-    """The answer about one process. Without a start time there is no such process (any more).
+    """The answer about one process: the fields of a `model.GpuProcess`, and what it has, in the kernel's numbers.
 
     Attributes:
-        parent: The pid of its parent.
-        cgroup: Path of its control group.
+        kill_pending: Whether a SIGKILL waits for it.
         kfd: Its entries in the compute driver's books.
-        has_kfd_entry: Whether it stands in those books at all.
         clients: Its DRM clients.
-        kfd_open: Whether it has /dev/kfd open; `None` when we may not look at its files, nor at its clients then.
         faults: Reads that failed.
     """
 
+    exists: bool = False
     start_time: int | None = None
     comm: str | None = None
     state: str | None = None
     parent: int | None = None
+    group: int | None = None
+    session: int | None = None
+    group_is_led: bool | None = None
+    uid: int | None = None
+    namespaces: int | None = None
+    live_threads: int | None = None
+    stuck_thread: bool = False
+    kill_pending: bool | None = None
     cgroup: str | None = None
-    kfd: tuple[KfdTuple, ...] = ()
+    invocation: str | None = None
     has_kfd_entry: bool = False
+    has_queues: bool = False
+    may_look: bool = True
+    kfd_open: bool = False
+    drm_open: bool = False
+    listening: bool | None = None
+    kfd: tuple[KfdTuple, ...] = ()
     clients: tuple[ClientTuple, ...] = ()
-    kfd_open: bool | None = None
     faults: tuple[FaultTuple, ...] = ()
 
 

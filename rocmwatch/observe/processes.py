@@ -6,26 +6,26 @@
 
 A process is a subject of its own, as the driver may make a reader of its fdinfo wait. `sdma_*` and `cu_occupancy` lie
 in the same folders and are never opened: they make the driver ask the hardware.
+The driver's books name every user of compute at once. Whoever uses a GPU without them is found by its open files: a
+process that was seen for the first time is looked at soon and then ever more seldom, as a program that opens a GPU does
+so early in its life.
 """
 
-import contextlib
-import errno
 import os
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from rocmwatch.errors import ParseError
 from rocmwatch.kernel.dmem import parse_dmem
-from rocmwatch.kernel.drm import minor_of
-from rocmwatch.kernel.fdinfo import parse_fdinfo
 from rocmwatch.kernel.number import parse_number
-from rocmwatch.kernel.process import parse_cgroup, parse_stat
-from rocmwatch.observe.files import MISSING, Faults, errno_name, read_file
+from rocmwatch.observe.files import MISSING, Faults, errno_name
+from rocmwatch.observe.process_files import SOURCE, ProcessFiles
 from rocmwatch.observe.process_wire import (
     CGROUPS,
     PIDS,
+    SUSPECT,
     CgroupsFrame,
-    ClientTuple,
     KfdTuple,
     PidsFrame,
     ProcessFrame,
@@ -35,16 +35,28 @@ from rocmwatch.observe.wire import LIST, Order
 
 KFD_PROC = "/sys/class/kfd/kfd/proc"
 CGROUP_ROOT = "/sys/fs/cgroup"
-SOURCE = "processes"
 _NODE_FILE = re.compile(r"(vram|stats|counters)_([0-9]{1,10})")
 _CONTEXT = re.compile(r"context_[0-9]+")  # a process may have several, since Linux 7
-_DRM_NODE = re.compile(r"/dev/dri/((?:renderD|card)[0-9]+)")
-_KFD_NODE = "/dev/kfd"
 _NUMBER_HIGH = 1 << 50
-_REFUSED = frozenset({"EACCES", "EPERM"})
-_VANISHED = MISSING | {errno.ESRCH}  # it ended while it was looked at
 _DEEPEST_CGROUP = 12
 _MOST_CGROUPS = 20_000
+_LONGEST_PAUSE = 64  # passes between two looks at a process without a GPU
+
+
+class _Look(NamedTuple):
+    """When a process was looked at.
+
+    Attributes:
+        inode: Of its folder in /proc: another process of the same number has another one.
+        has_gpu: What was seen; `None` when we may not look.
+        due: The pass in which to look again.
+        pause: Passes from the last look to that one.
+    """
+
+    inode: int
+    has_gpu: bool | None
+    due: int
+    pause: int
 
 
 class ProcessReader:
@@ -52,7 +64,9 @@ class ProcessReader:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._looked_at: dict[int, bool] = {}  # pid -> whether it had a GPU open when it was looked at last
+        self._files = ProcessFiles(root)
+        self._looks: dict[int, _Look] = {}
+        self._pass = 0
 
     def answer(self, order: Order) -> tuple[object, ...]:
         """The frame that an order asks for."""
@@ -60,7 +74,7 @@ class ProcessReader:
             return self._pids(anew=order.what == LIST)
         if order.subject == CGROUPS:
             return self._cgroups()
-        return self._process(pid_of(order.subject))
+        return self._process(pid_of(order.subject), suspect=order.what == SUSPECT)
 
     # Which processes
 
@@ -68,73 +82,90 @@ class ProcessReader:
         """Which processes have something of a GPU.
 
         Args:
-            anew: Whether to look again at those that had nothing: a program opens a GPU some time after its start.
+            anew: Whether to look at every process of the node now.
         """
         faults = Faults(0)
         kfd = {int(name) for name in self._list(KFD_PROC, faults) if name.isdecimal()}
-        running = [int(name) for name in self._list("/proc", faults) if name.isdecimal()]
         if anew:
-            self._looked_at = {}
-        known, self._looked_at = self._looked_at, {}
-        refused = 0
-        for pid in running:
-            has_gpu = known.get(pid)
-            if not has_gpu:  # one that has is looked at in full anyway
-                try:
-                    has_gpu = self._has_gpu_open(pid) if has_gpu is None else has_gpu
-                except PermissionError:
-                    refused += 1
-                    has_gpu = False
-            self._looked_at[pid] = has_gpu
-        users = kfd.union(pid for pid, has_gpu in self._looked_at.items() if has_gpu)
+            self._looks = {}
+        self._pass += 1
+        known, looks = self._looks, {}
+        now = self._pass
+        for pid, inode in self._running(faults):
+            look = known.get(pid)
+            if look is None or look.inode != inode or look.due <= now:
+                pause = 1 if look is None or look.inode != inode else min(2 * look.pause, _LONGEST_PAUSE)
+                look = _Look(inode, pid not in kfd and self._has_gpu_open(pid), now + pause, pause)
+            looks[pid] = look
+        self._looks = looks
+        users = kfd.union(pid for pid, look in looks.items() if look.has_gpu)
+        refused = sum(look.has_gpu is None for look in looks.values())
         return PidsFrame(tuple(sorted(users)), refused, tuple(faults.found))
 
-    def _has_gpu_open(self, pid: int) -> bool:
-        return any(target == _KFD_NODE or _DRM_NODE.match(target) for _, target in self._open_files(pid))
-
-    def _open_files(self, pid: int) -> Iterator[tuple[str, str]]:
-        """(descriptor, what it is of) of a process; none of one that is gone.
-
-        Raises:
-            PermissionError: When we may not look.
-        """
-        folder = f"{self._root}/proc/{pid}/fd"
+    def _running(self, faults: Faults) -> list[tuple[int, int]]:
+        """(pid, inode of its folder) of every process."""
         try:
-            names = os.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
-            return
-        for name in names:
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # closed meanwhile
-                yield name, os.readlink(f"{folder}/{name}")
+            with os.scandir(f"{self._root}/proc") as entries:
+                return [(int(entry.name), entry.inode()) for entry in entries if entry.name.isdecimal()]
+        except OSError as error:
+            faults.add(SOURCE, errno_name(error.errno), "/proc")
+            return []
+
+    def _has_gpu_open(self, pid: int) -> bool | None:
+        """`None` when we may not look."""
+        found = self._files.open_files(pid, None, Faults(0))
+        return found.has_gpu if found.may_look else None
 
     # One process
 
-    def _process(self, pid: int) -> ProcessFrame:
+    def _process(self, pid: int, *, suspect: bool) -> ProcessFrame:
         faults = Faults(0)
-        kfd = tuple(self._kfd_entries(f"{KFD_PROC}/{pid}", faults))
-        raw = self._read(f"/proc/{pid}/stat", faults)
-        if raw is None:
-            self._looked_at.pop(pid, None)
-            return ProcessFrame(kfd=kfd, has_kfd_entry=self._is_folder(f"{KFD_PROC}/{pid}"), faults=tuple(faults.found))
-        try:
-            stat = parse_stat(raw)
-        except ParseError as error:
-            faults.add(SOURCE, error.errno, f"/proc/{pid}/stat")
-            return ProcessFrame(kfd=kfd, has_kfd_entry=bool(kfd), faults=tuple(faults.found))
-        clients, kfd_open, may_look = self._clients(pid, faults)
-        self._looked_at[pid] = kfd_open or bool(clients)
-        return ProcessFrame(
+        files = self._files
+        books = f"{KFD_PROC}/{pid}"
+        frame = ProcessFrame(
+            exists=files.exists(pid),
+            kfd=tuple(self._kfd_entries(books, faults)),
+            has_kfd_entry=os.path.isdir(self._root + books),
+            has_queues=bool(self._list(f"{books}/queues", faults)),
+        )
+        stat = files.stat(pid, faults)
+        if stat is None:
+            return frame._replace(exists=files.exists(pid), faults=tuple(faults.found))
+        uid, namespaces, kill_pending = files.status(pid, faults)
+        threads = files.threads(pid) if stat.state == "Z" or kill_pending else None
+        opened = files.open_files(pid, threads if stat.state == "Z" else None, faults)
+        mapped = not opened.has_gpu and opened.may_look and frame.has_kfd_entry and files.has_gpu_mapped(pid)
+        cgroup = files.cgroup(pid, faults)
+        frame = frame._replace(
             start_time=stat.start_time,
             comm=stat.comm,
             state=stat.state,
             parent=stat.parent,
-            cgroup=parse_cgroup(self._read(f"/proc/{pid}/cgroup", faults) or b""),
-            kfd=kfd,
-            has_kfd_entry=self._is_folder(f"{KFD_PROC}/{pid}"),
-            clients=clients,
-            kfd_open=kfd_open if may_look else None,
-            faults=tuple(faults.found),
+            group=stat.group,
+            session=stat.session,
+            group_is_led=files.exists(stat.group),
+            uid=uid,
+            namespaces=namespaces,
+            live_threads=len(threads.ids) if threads else None,
+            stuck_thread=bool(threads and threads.stuck),
+            kill_pending=kill_pending,
+            cgroup=cgroup,
+            invocation=files.invocation(pid),
+            may_look=opened.may_look,
+            kfd_open=opened.kfd or mapped,
+            drm_open=opened.drm,
+            listening=self._listening(pid, stat.group, cgroup, faults) if suspect else None,
+            clients=opened.clients,
         )
+        again = files.stat(pid, faults)  # the number may have passed to another process meanwhile
+        if again is None or again.start_time != stat.start_time:
+            return ProcessFrame(exists=again is not None, kfd=frame.kfd, has_kfd_entry=frame.has_kfd_entry)
+        return frame._replace(faults=tuple(faults.found))
+
+    def _listening(self, pid: int, group: int, cgroup: str | None, faults: Faults) -> bool | None:
+        if cgroup is not None and cgroup.endswith(".service"):
+            return self._files.listening(pid, self._files.members_of_cgroup(cgroup), faults)
+        return self._files.listening(pid, self._files.members_of_group(group), faults)
 
     def _kfd_entries(self, folder: str, faults: Faults) -> Iterator[KfdTuple]:
         """What the compute driver's books say, node by node."""
@@ -156,29 +187,11 @@ class ProcessReader:
         for gpu_id, (vram_bytes, evicted_ms, page_faults) in sorted(books.items()):
             yield gpu_id, vram_bytes, evicted_ms, page_faults
 
-    def _clients(self, pid: int, faults: Faults) -> tuple[tuple[ClientTuple, ...], bool, bool]:
-        """(DRM clients, whether /dev/kfd is open, whether we may look)."""
-        clients: dict[tuple[str, str], ClientTuple] = {}
-        kfd_open = False
-        try:
-            for descriptor, target in self._open_files(pid):
-                kfd_open = kfd_open or target == _KFD_NODE
-                node = _DRM_NODE.match(target)
-                raw = self._read(f"/proc/{pid}/fdinfo/{descriptor}", faults) if node else None
-                client = parse_fdinfo(raw) if raw else None
-                if node and client:
-                    pci, number, *sizes = client
-                    minor = minor_of(node[1]) if node[1].startswith("renderD") else None
-                    clients.setdefault((pci, number), (pci, minor, *sizes))  # type: ignore[arg-type]
-        except PermissionError:
-            return (), kfd_open, False
-        return tuple(clients.values()), kfd_open, True
-
     # Control groups
 
     def _cgroups(self) -> CgroupsFrame:
         faults = Faults(0)
-        if self._read(f"{CGROUP_ROOT}/dmem.capacity", faults) is None:
+        if self._files.read(f"{CGROUP_ROOT}/dmem.capacity", faults) is None:
             return CgroupsFrame(None, tuple(faults.found))
         found: list[tuple[str, str, int]] = []
         folders = [("", 0)]
@@ -186,7 +199,7 @@ class ProcessReader:
         while folders and seen < _MOST_CGROUPS:
             group, depth = folders.pop()
             seen += 1
-            raw = self._read(f"{CGROUP_ROOT}{group}/dmem.current", faults) if group else None
+            raw = self._files.read(f"{CGROUP_ROOT}{group}/dmem.current", faults) if group else None
             name = os.fsencode(group).decode("utf-8", "backslashreplace")
             found += [(name, pci, size) for pci, size in parse_dmem(raw or b"").items() if size]
             if depth < _DEEPEST_CGROUP:
@@ -206,24 +219,12 @@ class ProcessReader:
         try:
             return os.listdir(self._root + folder)
         except OSError as error:
-            if error.errno not in _VANISHED:
+            if error.errno not in MISSING:
                 faults.add(SOURCE, errno_name(error.errno), folder)
             return []
 
-    def _is_folder(self, folder: str) -> bool:
-        return os.path.isdir(self._root + folder)
-
-    def _read(self, path: str, faults: Faults) -> bytes | None:
-        try:
-            return read_file(self._root + path)
-        except OSError as error:
-            name = errno_name(error.errno)
-            if error.errno not in _VANISHED and name not in _REFUSED:
-                faults.add(SOURCE, name, path)
-            return None
-
     def _number(self, path: str, faults: Faults) -> int | None:
-        raw = self._read(path, faults)
+        raw = self._files.read(path, faults)
         try:
             return None if raw is None else parse_number(raw, 0, _NUMBER_HIGH)
         except ParseError as error:

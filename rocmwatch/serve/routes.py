@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 from rocmwatch.model import View
 from rocmwatch.serve.documents import sample_document, status_document
 from rocmwatch.serve.exposition import Exposition, Format
+from rocmwatch.serve.holders_document import holders_document
 from rocmwatch.serve.http import Request, Response
 from rocmwatch.serve.negotiation import accepts_gzip, wants_openmetrics
 from rocmwatch.serve.page import Wish, render_page
@@ -85,6 +86,7 @@ class Application:
             "/-/reload": _Route(("POST",), self._do_reload),
             "/api/v1/snapshot": _Route(show, self._snapshot),
             "/api/v1/status": _Route(show, self._status),
+            "/api/v1/holders": _Route(show, self._holders),
             "/api/v1/trends": _Route(show, self._trends),
         }
 
@@ -125,6 +127,9 @@ class Application:
 
     def _status(self, _request: Request) -> Response:
         return self._document(lambda view: status_document(view, self._now()))
+
+    def _holders(self, _request: Request) -> Response:
+        return self._document(holders_document)
 
     def _trends(self, request: Request) -> Response:
         try:

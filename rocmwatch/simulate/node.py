@@ -18,6 +18,7 @@ from rocmwatch.simulate.live_file import replace_file
 from rocmwatch.simulate.models import MODELS
 from rocmwatch.simulate.motion import UPTIME_SECONDS, State
 from rocmwatch.simulate.places import Place, places
+from rocmwatch.simulate.process_files import UNITS
 from rocmwatch.simulate.scenarios import SCENARIOS
 from rocmwatch.simulate.scenarios.scene import Cast, Scene
 from rocmwatch.simulate.shown import ShownTree
@@ -27,7 +28,7 @@ from rocmwatch.simulate.tree import Tree
 MARKER = "rocmwatch-simulated.json"
 _SCHEMA = "rocmwatch/simulated/1"
 _UNFINISHED = f".{MARKER}"
-_OURS = (MARKER, "sys", "proc")
+_OURS = (MARKER, UNITS, "sys", "proc")
 _SCRATCH = ".rocmwatch-next"
 _Thing = TypeVar("_Thing")
 

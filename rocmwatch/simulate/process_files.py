@@ -5,6 +5,7 @@ Source: fs/proc/array.c (stat, status), fs/proc/fd.c, amdkfd/kfd_process.c (book
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 
@@ -16,6 +17,7 @@ from rocmwatch.simulate.topology import KFD
 from rocmwatch.simulate.tree import Tree
 
 CGROUPS = "sys/fs/cgroup"
+UNITS = "units.json"  # no file of the kernel's: `--root` takes from it what systemd would say
 _KFD_DESCRIPTOR = 9
 _DRM_DESCRIPTORS = (11, 12)
 _QUEUE_BYTES = 1 << 20
@@ -40,6 +42,24 @@ def add_processes(tree: Tree, model: Model, gpus: tuple[Place, ...], processes: 
             _add_open_files(tree, model, process)
             _add_books(tree, model, process)
     _add_cgroups(tree, model, gpus, processes)
+    tree.files[UNITS] = json.dumps(_units(processes), indent=2).encode() + b"\n"
+
+
+def _units(processes: Iterable[Process]) -> dict[str, dict[str, object]]:
+    """What systemd would say of the services that they belong to; the first process of each is its main one."""
+    units: dict[str, dict[str, object]] = {}
+    for process in processes:
+        name = process.cgroup.rpartition("/")[2]
+        if name.endswith(".service"):
+            invocation = process.environment.get("INVOCATION_ID", "")
+            state = {
+                "active_state": "active",
+                "sub_state": "running",
+                "main_pid": process.pid,
+                "invocation": invocation,
+            }
+            units.setdefault(name, state)
+    return units
 
 
 def _add_proc(tree: Tree, process: Process) -> None:

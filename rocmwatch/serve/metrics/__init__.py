@@ -11,12 +11,18 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric as Family
 
 from rocmwatch.model import View
-from rocmwatch.serve.metrics import hardware, identity, memory, service
+from rocmwatch.serve.metrics import hardware, holders, identity, memory, service
 from rocmwatch.serve.metrics.metric import Kind, Metric
 
 __all__ = ["METRICS", "Kind", "Metric", "families"]
 
-METRICS: tuple[Metric, ...] = (*identity.METRICS, *memory.METRICS, *hardware.METRICS, *service.METRICS)
+METRICS: tuple[Metric, ...] = (
+    *identity.METRICS,
+    *memory.METRICS,
+    *holders.METRICS,
+    *hardware.METRICS,
+    *service.METRICS,
+)
 
 
 def families(view: View, now: float, *, at_scrape: bool) -> Iterator[Family]:

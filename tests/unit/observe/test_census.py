@@ -12,7 +12,7 @@ import pytest
 from gpu_processes import Processes
 from watching import HandClock, eventually
 
-from rocmwatch.model import CgroupVram, Gpu, GpuProcess, Partition, Pool, Pressure, Use
+from rocmwatch.model import CgroupVram, Gpu, Partition, Pool, Pressure, Use
 from rocmwatch.observe.census import Census, Findings
 from rocmwatch.observe.crew import Crew
 from rocmwatch.observe.link import LauncherLink
@@ -81,7 +81,15 @@ def test_each_use_is_told_by_its_place(made: Processes, taker: Taker) -> None:
         page_faults=3,
     )
     second = Use(pci=PARTED.pci, partition="1", kfd_bytes=2000, fdinfo_bytes=8 * KIB, gtt_bytes=4 * KIB)
-    assert (GpuProcess(pid=10, start_time=777, comm="engine", uses=(first, second)),) == taker.take().processes
+    (process,) = taker.take().processes or ()
+    assert (10, 777, "engine", True, 1000) == (
+        process.pid,
+        process.start_time,
+        process.comm,
+        process.drm_open,
+        process.uid,
+    )
+    assert (first, second) == process.uses
 
 
 def test_counters_begin_with_the_daemon_and_outlive_a_process(made: Processes, taker: Taker) -> None:
@@ -152,6 +160,32 @@ def test_failing_reads_are_counted(made: Processes, taker: Taker) -> None:
     (made.kfd / "10/vram_5711").write_text("")
 
     assert taker.take().readers.fault_counts == {("processes", "ENODATA"): 1}
+
+
+def test_how_long_a_kill_has_been_waiting_is_counted_here(made: Processes, taker: Taker) -> None:
+    made.process(10)
+    made.books(10, 5711, vram=1)
+    made.process(11, pending=0x100)
+    made.books(11, 5711, vram=1)
+
+    def waits() -> list[float | None]:
+        return [process.kill_pending_seconds for process in taker.take().processes or ()]
+
+    assert [[None, 0.0], [None, 10.0], [None, 20.0]] == [waits(), waits(), waits()]
+
+
+def test_whether_a_suspect_listens_is_found_out(made: Processes, taker: Taker) -> None:
+    made.process(10)
+    made.books(10, 5711, vram=1)
+    (made.root / "proc/10/net").mkdir()
+    (made.root / "proc/10/net/tcp").write_text("")
+
+    taker.clock.now += 10.0
+    first = taker.census.tick([WHOLE])
+    taker.clock.now += 10.0
+    second = taker.census.tick([WHOLE], suspects={10})
+
+    assert [None, False] == [(findings.processes or ())[0].listening for findings in (first, second)]
 
 
 def test_hundreds_of_processes_are_read_in_several_requests(made: Processes, taker: Taker) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from gpu_processes import Processes
 from opened import Opened
 
-from rocmwatch.observe.process_wire import CGROUPS, PIDS, CgroupsFrame, PidsFrame, ProcessFrame, subject_of
+from rocmwatch.kernel.sockets import parse_port_range
+from rocmwatch.observe.files import Faults
+from rocmwatch.observe.process_files import ProcessFiles
+from rocmwatch.observe.process_wire import CGROUPS, PIDS, SUSPECT, CgroupsFrame, PidsFrame, ProcessFrame, subject_of
 from rocmwatch.observe.processes import ProcessReader
 from rocmwatch.observe.wire import LIST, LOOK, Order
 
@@ -43,18 +47,44 @@ def test_users_of_a_gpu_are_those_with_an_open_file_or_an_entry_in_the_books(mad
     assert pids(ProcessReader(str(made.root))) == PidsFrame((11, 12, 99), 0, ())
 
 
-def test_a_process_that_opens_a_gpu_later_is_found_when_all_are_looked_at(made: Processes) -> None:
+def test_a_process_that_opens_a_gpu_later_is_found_when_it_is_looked_at_again(made: Processes) -> None:
     made.process(10)
     reader = ProcessReader(str(made.root))
     assert pids(reader).pids == ()
+    assert pids(reader).pids == ()
     made.opens(10, 4, RENDER)
 
-    assert pids(reader).pids == ()
+    assert pids(reader).pids == ()  # the pauses between two looks grow
+    assert pids(reader).pids == (10,)
+
+
+def test_all_can_be_looked_at_at_once(made: Processes) -> None:
+    made.process(10)
+    reader = ProcessReader(str(made.root))
+    for _ in range(4):
+        assert pids(reader).pids == ()
+    made.opens(10, 4, RENDER)
+
     assert pids(reader, LIST).pids == (10,)
 
 
+def test_a_number_that_passed_to_another_process_is_looked_at_at_once(made: Processes) -> None:
+    made.process(10)
+    reader = ProcessReader(str(made.root))
+    for _ in range(4):
+        pids(reader)
+    os.rename(made.root / "proc/10", made.root / "old")
+    made.process(10)
+    made.opens(10, 4, RENDER)
+
+    assert pids(reader).pids == (10,)
+
+
 def test_a_process_is_told_with_all_that_it_has(made: Processes) -> None:
-    made.process(10, "VLLM::EngineCor", 777, "/system.slice/vllm@0.service")
+    started = "0123456789abcdef" * 2
+    made.process(10, "VLLM::EngineCor", 777, "/system.slice/vllm@0.service", group=9, pending=0x100, invocation=started)
+    made.thread(10, 10)
+    made.thread(10, 11, "D")
     made.opens(10, 3, "/dev/kfd")
     made.opens(10, 4, RENDER, drm_driver="amdgpu", drm_pdev=GPU, drm_client_id=7, drm_memory_vram="2048 KiB")
     made.opens(10, 5, RENDER, drm_driver="amdgpu", drm_pdev=GPU, drm_client_id=7, drm_memory_vram="2048 KiB")  # a dup
@@ -63,15 +93,26 @@ def test_a_process_is_told_with_all_that_it_has(made: Processes) -> None:
     made.books(10, 600, vram=0)
 
     expected = ProcessFrame(
+        exists=True,
         start_time=777,
         comm="VLLM::EngineCor",
         state="S",
         parent=1,
+        group=9,
+        session=9,
+        group_is_led=False,
+        uid=1000,
+        namespaces=1,
+        live_threads=2,
+        stuck_thread=True,
+        kill_pending=True,
         cgroup="/system.slice/vllm@0.service",
-        kfd=((600, 0, None, None), (5711, 123, 45, 6)),
+        invocation=started,
         has_kfd_entry=True,
-        clients=((GPU, 128, 2 * MIB, None, None, None), (OTHER, None, None, None, 4096, None)),
         kfd_open=True,
+        drm_open=True,
+        kfd=((600, 0, None, None), (5711, 123, 45, 6)),
+        clients=((GPU, 128, 2 * MIB, None, None, None), (OTHER, None, None, None, 4096, None)),
     )
     actual = process(ProcessReader(str(made.root)), 10)
     assert expected == actual._replace(clients=tuple(sorted(actual.clients)))
@@ -126,7 +167,6 @@ def test_what_costs_the_hardware_something_is_never_opened(made: Processes) -> N
     (made.kfd / "10/sdma_5711").write_text("9\n")
     (made.kfd / "10/stats_5711/cu_occupancy").write_text("9\n")
     (made.root / "proc/10/mem").write_text("")
-    (made.root / "proc/10/environ").write_text("")
     reader = ProcessReader(str(made.root))
 
     with Opened(made.root) as opened:
@@ -137,7 +177,9 @@ def test_what_costs_the_hardware_something_is_never_opened(made: Processes) -> N
 
     assert files == {
         "/proc/10/stat",
+        "/proc/10/status",
         "/proc/10/cgroup",
+        "/proc/10/environ",
         "/proc/10/fdinfo/4",
         "/sys/class/kfd/kfd/proc/10/vram_5711",
         "/sys/class/kfd/kfd/proc/10/stats_5711/evicted_ms",
@@ -170,6 +212,105 @@ def test_a_machine_without_a_gpu_has_no_users(tmp_path: Path) -> None:
     assert pids(ProcessReader(str(tmp_path))) == PidsFrame((), 0, ())
 
 
+def test_threads_of_a_leader_that_ended_still_show_what_is_open(made: Processes) -> None:
+    made.process(10, state="Z")
+    made.thread(10, 10, "Z")
+    made.thread(10, 11)
+    made.opens("10/task/11", 4, RENDER, drm_driver="amdgpu", drm_pdev=GPU, drm_client_id=7, drm_memory_vram="1 KiB")
+
+    frame = process(ProcessReader(str(made.root)), 10)
+
+    assert (frame.state, frame.live_threads, frame.stuck_thread, frame.drm_open) == ("Z", 1, False, True)
+    assert frame.clients == ((GPU, 128, 1024, None, None, None),)
+
+
+def test_a_number_in_the_books_whose_process_has_no_gpu_is_told_as_such(made: Processes) -> None:
+    made.process(10, "sshd")
+    made.books(10, 5711, vram=100)
+    (made.root / "proc/10/maps").write_text("7f00-7f10 r--p 00000000 00:01 1 /usr/sbin/sshd\n")
+    reader = ProcessReader(str(made.root))
+    assert not process(reader, 10).kfd_open
+
+    (made.root / "proc/10/maps").write_text("7f00-7f10 rw-s 00000000 00:06 1 /dev/kfd\n")
+    assert process(reader, 10).kfd_open
+
+
+class TestListening:
+    """One that serves is of use to somebody, whatever became of its service."""
+
+    def listens(self, made: Processes, pid: int) -> bool | None:
+        frame = ProcessReader(str(made.root)).answer(Order(subject_of(pid), SUSPECT))
+        return ProcessFrame(*frame).listening  # type: ignore[arg-type]
+
+    def socket(self, made: Processes, pid: int, port: int, inode: int = 77, state: str = "0A") -> None:
+        made.opens(pid, 30, f"socket:[{inode}]")
+        for name in made.root.glob("proc/[0-9]*"):
+            (name / "net").mkdir(exist_ok=True)
+            line = (
+                f"0: 0100007F:{port:04X} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000 0 0 77 1 0 100\n"
+            )
+            (name / "net/tcp").write_text("  sl  local_address rem_address   st\n   " + line)
+
+    def test_its_own_socket_is_found(self, made: Processes) -> None:
+        made.process(10)
+        self.socket(made, 10, 8000)
+
+        assert self.listens(made, 10) is True
+
+    def test_that_of_another_process_of_its_service_is(self, made: Processes) -> None:
+        made.process(10)
+        made.process(11)
+        self.socket(made, 11, 8000)
+        procs = made.root / "sys/fs/cgroup/system.slice/vllm.service/cgroup.procs"
+        procs.parent.mkdir(parents=True)
+        procs.write_text("10\n11\n")
+
+        assert self.listens(made, 10) is True
+
+    def test_that_of_another_process_of_its_group_is(self, made: Processes) -> None:
+        for pid in (10, 11):
+            made.process(pid, cgroup="/user.slice/session-3.scope", group=9)
+        self.socket(made, 11, 8000)
+
+        assert self.listens(made, 10) is True
+
+    def test_a_port_that_the_kernel_chose_is_where_workers_meet(self, made: Processes) -> None:
+        made.process(10)
+        self.socket(made, 10, 40_000)
+
+        assert self.listens(made, 10) is False
+
+    def test_a_connection_is_no_service(self, made: Processes) -> None:
+        made.process(10)
+        self.socket(made, 10, 8000, state="01")
+
+        assert self.listens(made, 10) is False
+
+    def test_what_cannot_be_told_is_not(self, made: Processes) -> None:
+        made.process(10)
+
+        assert self.listens(made, 10) is None
+
+    def test_a_real_one_is_found(self) -> None:
+        code = (
+            "import socket, time; s = socket.create_server(('127.0.0.1', 0)); "
+            "print(s.getsockname()[1], flush=True); time.sleep(60)"
+        )
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        try:
+            assert child.stdout is not None
+            port = int(child.stdout.readline())
+            found = ProcessFiles("").listening(child.pid, iter(()), Faults(0))
+        finally:
+            child.kill()
+            child.wait()
+            if child.stdout is not None:
+                child.stdout.close()
+        low, high = parse_port_range(Path("/proc/sys/net/ipv4/ip_local_port_range").read_bytes())
+
+        assert found is not (low <= port <= high)
+
+
 def test_real_processes_are_looked_at_and_those_of_this_machine_have_no_gpu() -> None:
     child = subprocess.Popen(["sleep", "30"])
     try:
@@ -182,6 +323,7 @@ def test_real_processes_are_looked_at_and_those_of_this_machine_have_no_gpu() ->
 
     assert (child.pid not in found.pids, found.faults) == (True, ())
     assert (frame.comm, frame.parent, frame.kfd_open, frame.clients) == ("sleep", os.getpid(), False, ())
+    assert (frame.may_look, frame.namespaces, frame.group_is_led) == (True, frame.namespaces, True)
 
 
 def test_a_process_that_ended_is_none(made: Processes) -> None:

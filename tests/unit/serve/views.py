@@ -5,15 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rocmwatch.model import (
+    Action,
+    Attribution,
+    Balance,
     CgroupVram,
     Fault,
     Fragmentation,
     Gpu,
     GpuEvents,
+    GpuProcess,
     GpuReading,
     GpuSample,
     GpuState,
+    Held,
+    Holder,
+    HolderClass,
+    Holdings,
     Limits,
+    Owner,
+    OwnerKind,
     Partition,
     PartitionSample,
     PcieLink,
@@ -22,6 +32,7 @@ from rocmwatch.model import (
     ReaderStatus,
     Snapshot,
     SourceStatus,
+    Use,
     View,
     frozen,
 )
@@ -189,10 +200,35 @@ def view(*gpus: GpuReading, **changes: object) -> View:
     )
 
 
+def holdings() -> Holdings:
+    """Of an engine that works, and of one that outlived its service."""
+    unit = Owner(kind=OwnerKind.UNIT, name="vllm@0.service")
+    held = tuple(Held(pci=gpu(0).pci, partition=str(part), bytes=GIB) for part in range(2))
+    uses = (Use(pci=gpu(0).pci, partition="0"), Use(pci=gpu(0).pci, partition="1"))
+    engine = Holder(
+        process=GpuProcess(pid=4242, start_time=7, comm="VLLM::EngineCor", state="S", parent=1, uid=0, uses=uses),
+        holder_class=HolderClass.OWNED,
+        owner=unit,
+        held=held,
+        reason="vllm@0.service is active",
+        action=Action.NONE,
+        age_seconds=4000.0,
+    )
+    balance = Balance(
+        pci=gpu(0).pci, attribution=Attribution.PARTIAL, held_bytes=2 * GIB, idle_floor_bytes=GIB, idle_seconds=60.0
+    )
+    left = replace(engine, holder_class=HolderClass.ORPHAN, action=Action.TERMINATE, owner=Owner())
+    balances = (
+        replace(balance, attribution=Attribution.COMPLETE, unowned_bytes=0),
+        Balance(pci=gpu(1).pci, attribution=Attribution.PARTIAL),
+    )
+    return Holdings(attribution=Attribution.PARTIAL, holders=(engine, left), balances=balances)
+
+
 def every_state() -> View:
     """One GPU in each state, one of them partitioned, one an APU, one that nothing is known about."""
     stale = {"fragmentation": TABLE, "limits": LIMITS}
-    return view(
+    made = view(
         mi300x_cpx(0),
         reading(1, state=GpuState.SUSPENDED, sample=GpuSample(vram_total_bytes=64 * GIB, vram_used_bytes=12_000_000)),
         reading(2, state=GpuState.STALLED, sample=None, **stale),
@@ -217,6 +253,7 @@ def every_state() -> View:
             CgroupVram(cgroup="/system.slice/vllm.service", pci="0000:ff:00.0", bytes=GIB),
         ),
     )
+    return replace(made, holdings=holdings())
 
 
 def hostile() -> View:

@@ -46,7 +46,7 @@ def test_it_makes_a_node_says_how_to_use_it_and_moves_it_until_a_signal(tmp_path
     assert (0, "", True, True) == (process.returncode, rest, moved, went_on)
     assert lines[0].startswith("A simulated node: 2 x AMD Instinct MI300X OAM in CPX and NPS1, Linux 6.12")
     assert f"  rocmwatch sample --root '{root}'\n" in lines
-    assert {MARKER, "sys", "proc"} == set(os.listdir(root))
+    assert {MARKER, "units.json", "sys", "proc"} == set(os.listdir(root))
 
 
 def test_without_options_it_is_a_full_node_of_mi300x(tmp_path: Path) -> None:

@@ -288,7 +288,7 @@ def test_the_marker_tells_what_was_simulated_and_its_boot(tmp_path: Path) -> Non
         "seed": 7,
     } == content
     assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", content["boot_id"])
-    assert {MARKER, "sys", "proc"} == set(os.listdir(tmp_path))
+    assert {MARKER, "units.json", "sys", "proc"} == set(os.listdir(tmp_path))
 
 
 def test_an_earlier_simulation_is_replaced_by_a_new_boot(tmp_path: Path) -> None:

@@ -1,7 +1,4 @@
-"""What is published: one View, swapped by one assignment.
-
-The daemon's tick and every command that takes a reading of its own come through here.
-"""
+"""Takes the pictures: owns what reads the node, and has it judged."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from importlib.metadata import version
 
 from rocmwatch.judge.memory import fragmentation
 from rocmwatch.judge.trends import Trends
-from rocmwatch.model import ReaderStatus, Snapshot, Trend, View, frozen
+from rocmwatch.model import Holdings, ReaderStatus, Snapshot, Trend, View, frozen
 from rocmwatch.observe.amdsmi_crew import AmdsmiCrew
 from rocmwatch.observe.backend import AUTO, Backend
 from rocmwatch.observe.census import Census, Findings
@@ -27,6 +24,7 @@ from rocmwatch.observe.privilege import SAMPLING, allow_only, drop_all
 from rocmwatch.observe.sampler import Sampler
 from rocmwatch.observe.stall import Patience
 from rocmwatch.observe.uevents import Uevents
+from rocmwatch.picture.roll import Roll
 
 _PROCESSES_PATIENCE = Patience(most_readers=8)  # of the TasksMax of the unit, which the sensors' readers share
 
@@ -88,6 +86,7 @@ class Studio:
     Attributes:
         sampler: Its `pace` may be set at any time.
         backend: So may its `mode`.
+        roll: Who holds what; `None` likewise.
         census: So may its `seconds` and its `deadline_seconds`; `None` where nobody asks who has what.
         launcher: Ending it ends every reader, from whatever thread.
         root: Prefix of /sys and /proc.
@@ -101,6 +100,7 @@ class Studio:
         runtime_folder: str | None = None,
         clock: Clock | None = None,
         with_processes: bool = False,
+        keep_capabilities: bool = False,
         with_trends: bool = False,
     ) -> None:
         """Starts the launcher and then gives every capability away, so it has to come before any thread.
@@ -110,6 +110,7 @@ class Studio:
             runtime_folder: Where the GPUs' numbers are kept for the boot.
             clock: The system's, unless said otherwise.
             with_processes: Whether to look at who has something of the GPUs, and to listen for those that hang.
+            keep_capabilities: Whether this process is to act on others itself, as a command of root's may.
             with_trends: Whether to remember the last hour.
         """
         self.clock = clock or SystemClock()
@@ -118,13 +119,15 @@ class Studio:
         self._version = version("rocmwatch")
         allow_only(SAMPLING)
         self.launcher = LauncherLink(root)
-        drop_all()
+        if not keep_capabilities:
+            drop_all()
         files = Crew(self.launcher, LeftOvers(own_service(os.environ), (os.getpid(), self.launcher.pid)))
         self.backend = Backend(files, None if root else AmdsmiCrew(self.launcher), AUTO)
         path = os.path.join(runtime_folder, "gpus.json") if runtime_folder else None
         self.sampler = Sampler(self.backend, self.clock, Ordinals(path, boot_id(root)))
         self._process_crew = Crew(self.launcher, patience=_PROCESSES_PATIENCE, role="processes")
         self.census = Census(self._process_crew, self.clock) if with_processes else None
+        self.roll = Roll(root) if with_processes else None
         self._trends = Trends() if with_trends else None
         self._uevents = Uevents() if with_processes and not root else None
 
@@ -134,7 +137,7 @@ class Studio:
         Raises:
             LauncherLost: When the launcher is gone.
         """
-        snapshot = self._snapshot()
+        snapshot, holdings = self._snapshot()
         return View(
             snapshot=snapshot,
             version=self._version,
@@ -143,6 +146,7 @@ class Studio:
             root=self.root,
             config_loaded_at=config_loaded_at,
             config_last_reload_successful=config_last_reload_successful,
+            holdings=holdings,
             trends=self._trends_with(snapshot),
         )
 
@@ -152,7 +156,7 @@ class Studio:
         interval = self.sampler.pace.memory
         return self._trends.take(snapshot, self.clock.monotonic(), snapshot.taken_at, interval)
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> tuple[Snapshot, Holdings | None]:
         for card, method in self._uevents.wedged() if self._uevents else ():
             pci = self.sampler.pci_of_card(card)
             if pci is not None:
@@ -160,9 +164,12 @@ class Studio:
         snapshot = judged(self.sampler.tick())
         if self._uevents is not None and self._uevents.note:
             snapshot = replace(snapshot, notes=(*snapshot.notes, self._uevents.note))
-        if self.census is None:
-            return snapshot
-        return counted(snapshot, self.census.tick([reading.gpu for reading in snapshot.gpus]))
+        if self.census is None or self.roll is None:
+            return snapshot, None
+        findings = self.census.tick([reading.gpu for reading in snapshot.gpus], self.roll.suspects)
+        snapshot = counted(snapshot, findings)
+        now = self.clock.monotonic()
+        return snapshot, self.roll.take(snapshot, now, all_seen=findings.all_seen, refused=findings.notes)
 
     def close(self) -> None:
         """Ends the readers and the launcher; one that hangs is not waited for."""

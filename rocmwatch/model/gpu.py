@@ -1,32 +1,12 @@
-"""What rocmwatch knows, as frozen values.
-
-Units are in the names, and a field's name is the metric's name (`vram_used_bytes` -> `rocmwatch_gpu_vram_used_bytes`).
-`None`, or a key that is missing from a mapping, means "not reported": never 0. Ratios go from 0 to 1.
-Moments are Unix seconds (`*_at`); everything here is swapped whole and never changed, mappings included.
-"""
+"""One GPU: what it is, and what one reading of it says."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
-from typing import TypeVar
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
-def frozen(values: Mapping[_Key, _Value]) -> Mapping[_Key, _Value]:
-    """A read-only copy of a mapping."""
-    return MappingProxyType(dict(values))
-
-
-EMPTY: Mapping[str, float] = frozen({})
-
-
-def _empty() -> Mapping[str, float]:
-    return EMPTY  # dataclasses refuse it as a default, up to Python 3.11
+from rocmwatch.model.values import empty, frozen
 
 
 class GpuState(str, Enum):
@@ -152,16 +132,16 @@ class GpuSample:
     visible_vram_used_bytes: int | None = None
     gtt_total_bytes: int | None = None
     gtt_used_bytes: int | None = None
-    temperatures_celsius: Mapping[str, float] = field(default_factory=_empty)
-    clocks_hertz: Mapping[str, float] = field(default_factory=_empty)
-    xcc_clocks_hertz: Mapping[str, float] = field(default_factory=_empty)
-    busy_ratio: Mapping[str, float] = field(default_factory=_empty)
+    temperatures_celsius: Mapping[str, float] = field(default_factory=empty)
+    clocks_hertz: Mapping[str, float] = field(default_factory=empty)
+    xcc_clocks_hertz: Mapping[str, float] = field(default_factory=empty)
+    busy_ratio: Mapping[str, float] = field(default_factory=empty)
     power_watts: float | None = None
     energy_joules: float | None = None
-    throttle_ratio: Mapping[str, float] = field(default_factory=_empty)
-    throttled: Mapping[str, float] = field(default_factory=_empty)
-    xgmi_read_bytes: Mapping[str, float] = field(default_factory=_empty)
-    xgmi_write_bytes: Mapping[str, float] = field(default_factory=_empty)
+    throttle_ratio: Mapping[str, float] = field(default_factory=empty)
+    throttled: Mapping[str, float] = field(default_factory=empty)
+    xgmi_read_bytes: Mapping[str, float] = field(default_factory=empty)
+    xgmi_write_bytes: Mapping[str, float] = field(default_factory=empty)
     partitions: Mapping[str, PartitionSample] = field(default_factory=_no_partitions)
 
 
@@ -218,60 +198,6 @@ class GpuEvents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """What one process has of one place.
-
-    Attributes:
-        pci: The GPU.
-        partition: Its partition; `None` where the GPU has none, or it cannot be told.
-        kfd_bytes: VRAM that the compute driver charged to it.
-        fdinfo_bytes: VRAM that its DRM clients have mapped; never added to the other.
-        gtt_bytes: Host memory that its DRM clients have mapped.
-        evicted_bytes: See `Pressure`; so for the others.
-    """
-
-    pci: str
-    partition: str | None = None
-    kfd_bytes: int | None = None
-    fdinfo_bytes: int | None = None
-    gtt_bytes: int | None = None
-    evicted_bytes: int | None = None
-    requested_bytes: int | None = None
-    evicted_seconds: float | None = None
-    page_faults: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuProcess:
-    """A process that has something of a GPU: an entry in KFD, or a DRM client.
-
-    Attributes:
-        pid: As the host counts.
-        start_time: Clock ticks after boot: with the pid, its identity within a boot. `None` when there is no such
-            process (any more).
-        comm: Its name, as the kernel keeps it.
-    """
-
-    pid: int
-    start_time: int | None = None
-    comm: str | None = None
-    uses: tuple[Use, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CgroupVram:
-    """VRAM that the kernel charges to a control group (`dmem.current`).
-
-    Attributes:
-        cgroup: Its path below the cgroup root (`/system.slice/vllm.service`).
-    """
-
-    cgroup: str
-    pci: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What the card may do at most; read slowly.
 
@@ -281,7 +207,7 @@ class Limits:
     """
 
     temperatures_celsius: Mapping[tuple[str, str], float] = field(default_factory=lambda: frozen({}))
-    clocks_hertz: Mapping[str, float] = field(default_factory=_empty)
+    clocks_hertz: Mapping[str, float] = field(default_factory=empty)
     power_cap_watts: float | None = None
 
 
@@ -348,93 +274,3 @@ class GpuReading:
     ras_at: float | None = None
     pressure: Pressure = field(default_factory=Pressure)
     events: GpuEvents = field(default_factory=GpuEvents)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceStatus:
-    """How one kind of sampling is doing: `memory`, `sensors`, `fragmentation`, `ras`, `topology`, `processes`.
-
-    Attributes:
-        last_success_at: When it last succeeded for every GPU that it was asked for, Unix seconds.
-        duration_seconds: What its last pass took, wall time.
-    """
-
-    last_success_at: float | None
-    duration_seconds: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderStatus:
-    """How the reading processes are doing.
-
-    Attributes:
-        restarts: Readers started after the first one, since the daemon started.
-        abandoned: Readers that hang in the kernel and cannot be killed, right now, earlier starts of the service
-        included. fault_counts: (source, errno) -> failed reads since the daemon started.
-    """
-
-    restarts: int = 0
-    abandoned: int = 0
-    fault_counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: frozen({}))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """One picture of the node's GPUs.
-
-    Attributes:
-        sequence: Counts up with every snapshot.
-        taken_at: Unix seconds.
-        gpus: In the order of their ordinals; lost ones stay.
-        listed: Whether it is known which GPUs there are: if not, that there is none in `gpus` says nothing.
-        sources: By the name of the source.
-        notes: One line each about what cannot be read and which metrics go without (no debugfs, say).
-        processes: Who has something of the GPUs; `None` when that is not known.
-        cgroups: VRAM by control group; empty where the kernel does not count it.
-    """
-
-    sequence: int
-    taken_at: float
-    gpus: tuple[GpuReading, ...] = ()
-    listed: bool = True
-    sources: Mapping[str, SourceStatus] = field(default_factory=lambda: frozen({}))
-    readers: ReaderStatus = field(default_factory=ReaderStatus)
-    driver_version: str | None = None
-    notes: tuple[str, ...] = ()
-    processes: tuple[GpuProcess, ...] | None = None
-    cgroups: tuple[CgroupVram, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
-    """One value of one GPU over the last hour.
-
-    Attributes:
-        step_seconds: From point to point.
-        ended_at: When the last point was taken, Unix seconds.
-        points: Oldest first; `None` where there was no value.
-    """
-
-    step_seconds: float
-    ended_at: float
-    points: Sequence[float | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What is published: the picture, and what the daemon says of itself.
-
-    Attributes:
-        config_loaded_at: When the configuration in force was read, Unix seconds.
-        config_last_reload_successful: False after a reload that was refused; the last good configuration goes on.
-        trends: By PCI address and name (`judge/trends.py` has the names).
-    """
-
-    snapshot: Snapshot
-    version: str
-    started_at: float
-    hostname: str
-    root: str
-    config_loaded_at: float
-    config_last_reload_successful: bool = True
-    trends: Mapping[str, Mapping[str, Trend]] = field(default_factory=lambda: frozen({}))
