@@ -22,6 +22,7 @@ from rocmwatch.observe.link import LauncherLink
 from rocmwatch.observe.ordinals import Ordinals
 from rocmwatch.observe.sampler import Pace, Sampler
 
+PATIENT = PACE._replace(deadline=5.0)  # a busy machine may take long to start a library; nothing is to hang here
 SOURCE = Path(__file__).parent / "amdsmi_backend" / "stub" / "amd_smi.c"
 _WANTED = re.compile(r"_libraries\['libamd_smi\.so'\]\.(amdsmi_\w+)")
 _DEFINED = re.compile(r"^uint32_t (amdsmi_\w+)\(", re.MULTILINE)
@@ -105,7 +106,7 @@ class Pair:
         backend: Its mode may be set.
     """
 
-    def __init__(self, root: str | Path, mode: str = AMDSMI, pace: Pace = PACE) -> None:
+    def __init__(self, root: str | Path, mode: str = AMDSMI, pace: Pace = PATIENT) -> None:
         self.clock = HandClock()
         self.launcher = LauncherLink(str(root))
         self.amdsmi = AmdsmiCrew(self.launcher)
@@ -116,6 +117,11 @@ class Pair:
         """The picture, so many seconds later."""
         self.clock.now += seconds
         return self.sampler.tick()
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether amdsmi has a reader that is not through with its start."""
+        return self.amdsmi.is_running and self.amdsmi._well_since is None
 
     def close(self) -> None:
         self.backend.close()

@@ -39,7 +39,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture
 def main(tmp_path: Path) -> str:
     path = tmp_path / "rocmwatch.yaml"
-    path.write_text("sampling:\n  backend: auto\n  interval: 250ms\nexporter:\n  listen: '[::1]:9'\n")
+    path.write_text("sampling:\n  interval: 250ms\nexporter:\n  listen: '[::1]:9'\n")
     return str(path)
 
 
