@@ -96,7 +96,7 @@ def test_a_hung_gpu_stalls_while_the_others_go_on_and_is_read_again_afterwards(
     over = it.to(BEGINS_AT + 240)
     assert it.undisturbed(over)
     assert 0 == over.readers.abandoned
-    assert sorted(os.listdir(it.node.root)) == sorted(["proc", "rocmwatch-simulated.json", "sys"])
+    assert not [name for name in os.listdir(it.node.root) if name.startswith(".")]
 
 
 def test_a_gpu_that_falls_off_the_bus_is_lost_at_the_next_look_and_keeps_its_number(play: Callable[..., Play]) -> None:
