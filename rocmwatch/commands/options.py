@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar
 
 import click
 
-from rocmwatch.errors import ConfigError
+from rocmwatch.errors import ConfigError, RocmwatchError
 
+Reading = TypeVar("Reading")
 DEFAULT_CONFIG = "/etc/rocmwatch/rocmwatch.yaml"
 
 config_option: Callable[..., Any] = click.option(
@@ -21,6 +25,41 @@ def complain(error: Exception) -> None:
     """Says on standard error what went wrong: one line, or one a problem of a configuration."""
     for line in error.problems if isinstance(error, ConfigError) else (str(error),):
         click.echo(f"rocmwatch: {line}", err=True)
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Ends the command with what went wrong in one line, and the exit code for it."""
+    try:
+        yield
+    except ConfigError as error:
+        complain(error)
+        sys.exit(os.EX_CONFIG)
+    except RocmwatchError as error:
+        complain(error)
+        sys.exit(1)
+
+
+def show_each(
+    readings: Generator[Reading, None, None], show: Callable[[Reading], None], again_seconds: float | None
+) -> None:
+    """Shows the first reading; or one after the other, until Ctrl-C.
+
+    Args:
+        readings: Closed at the end.
+        show: What to do with each.
+        again_seconds: From one to the next; `None` for the first only.
+    """
+    with closing(readings), failing():
+        try:
+            for reading in readings:
+                show(reading)
+                if again_seconds is None:
+                    break
+                time.sleep(again_seconds)
+        except KeyboardInterrupt:
+            if again_seconds is None:
+                raise
 
 
 def duration(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:

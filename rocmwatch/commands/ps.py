@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import time
 from collections.abc import Generator
 from contextlib import closing
 from typing import Any
 
 import click
 
-from rocmwatch.commands.options import complain, config_option, root_option
+from rocmwatch.commands.options import complain, config_option, root_option, show_each
 from rocmwatch.errors import ConfigError, DaemonUnreachable, RocmwatchError
 
 WATCH_SECONDS = 2.0
@@ -35,22 +33,11 @@ def ps(form: str, watch: bool, direct: bool, config_path: str, root: str) -> Non
 
     Exit codes: 0 fine, 1 nothing to be had, 2 usage.
     """
-    try:
-        with closing(_documents(config_path, root, direct=direct)) as documents:
-            for document in documents:
-                _show(document, form, clear=watch and sys.stdout.isatty())
-                if not watch:
-                    break
-                time.sleep(WATCH_SECONDS)
-    except ConfigError as error:
-        complain(error)
-        sys.exit(os.EX_CONFIG)
-    except RocmwatchError as error:
-        complain(error)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        if not watch:
-            raise
+    show_each(
+        _documents(config_path, root, direct=direct),
+        lambda document: _show(document, form, clear=watch and sys.stdout.isatty()),
+        WATCH_SECONDS if watch else None,
+    )
 
 
 def _show(document: Document, form: str, *, clear: bool) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
 from collections.abc import Generator
 from contextlib import closing
 from typing import Any
 
 import click
 
-from rocmwatch.commands.options import complain, config_option, root_option
+from rocmwatch.commands.options import complain, config_option, root_option, show_each
 from rocmwatch.errors import ConfigError, DaemonUnreachable, RocmwatchError
 
 NO_GPU = "no AMD GPU found here (amdgpu, on the PCI bus); `rocmwatch demo` shows rocmwatch on a simulated node"
@@ -52,19 +51,11 @@ def sample(
     """
     here = bool(direct or backend or root)
     readings = _own_readings(root, form, backend or "auto") if here else _readings(config_path, form)
-    try:
-        with closing(readings):
-            for reading in readings:
-                _show(reading, form, clear=watch and sys.stdout.isatty())
-                if not watch:
-                    break
-                time.sleep(WATCH_SECONDS)
-    except RocmwatchError as error:
-        complain(error)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        if not watch:
-            raise
+    show_each(
+        readings,
+        lambda reading: _show(reading, form, clear=watch and sys.stdout.isatty()),
+        WATCH_SECONDS if watch else None,
+    )
 
 
 def _show(reading: Reading, form: str, *, clear: bool) -> None:

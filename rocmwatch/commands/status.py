@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 import click
 
-from rocmwatch.commands.options import complain, config_option
-from rocmwatch.errors import ConfigError, RocmwatchError
+from rocmwatch.commands.options import config_option, failing
 
 
 @click.command()
@@ -23,14 +21,8 @@ def status(form: str, config_path: str) -> None:
     from rocmwatch.commands.ask import ask_json, daemon_address
     from rocmwatch.serve.tables import HEALTHY, status_lines
 
-    try:
+    with failing():
         document = ask_json(daemon_address(config_path), "/api/v1/status", "rocmwatch/status/1")
-    except ConfigError as error:
-        complain(error)
-        sys.exit(os.EX_CONFIG)
-    except RocmwatchError as error:
-        complain(error)
-        sys.exit(1)
     if form == "json":
         click.echo(json.dumps(document, indent=2))
     else:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from rocmwatch.commands.options import complain, config_option, duration, root_option
-from rocmwatch.errors import ConfigError, DaemonUnreachable, RocmwatchError
+from rocmwatch.commands.options import config_option, duration, failing, root_option
+from rocmwatch.errors import DaemonUnreachable, RocmwatchError
 from rocmwatch.serve.wording import span
 
 INTERVAL_SECONDS = 2.0
@@ -75,22 +75,14 @@ def top(interval: float, count: int | None, partitions: bool, direct: bool, conf
     """
     if interval < LEAST_INTERVAL_SECONDS:
         raise click.BadParameter(f"the shortest is {LEAST_INTERVAL_SECONDS:g}s", param_hint="--interval")
-    try:
-        with _source(config_path, root, interval, direct=direct) as source:
-            first = source()
-            _need_a_gpu(first)
-            if _is_a_terminal():
-                _Screen(source, first, interval, count, partitions=partitions).run()
-            else:
-                _print(source, first, interval, count, partitions=partitions)
-    except ConfigError as error:
-        complain(error)
-        sys.exit(os.EX_CONFIG)
-    except RocmwatchError as error:
-        complain(error)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        pass  # that is how it ends
+    # Ctrl-C is how it ends
+    with failing(), suppress(KeyboardInterrupt), _source(config_path, root, interval, direct=direct) as source:
+        first = source()
+        _need_a_gpu(first)
+        if _is_a_terminal():
+            _Screen(source, first, interval, count, partitions=partitions).run()
+        else:
+            _print(source, first, interval, count, partitions=partitions)
 
 
 def _need_a_gpu(documents: Documents) -> None:
