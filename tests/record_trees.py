@@ -12,12 +12,12 @@ HOST = "rechenknecht-07.lab.acme-corp.example"
 CONTAINER = "3f9a0c" + "5b7d" * 14 + "e1"
 POD = "0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9"
 GROUPS = {
-    4242: f"/kubepods.slice/kubepods-pod{POD}.slice/cri-containerd-{CONTAINER}.scope",
-    4243: "/user.slice/user-51234.slice/session-7.scope",
-    4244: "/acme.slice/geheimprojekt-rechenknecht\\x2d07@8123.service",
+    94242: f"/kubepods.slice/kubepods-pod{POD}.slice/cri-containerd-{CONTAINER}.scope",
+    94243: "/user.slice/user-51234.slice/session-7.scope",
+    94244: "/acme.slice/geheimprojekt-rechenknecht\\x2d07@8123.service",
 }
 COMMANDS = {
-    4242: (
+    94242: (
         "/opt/kunde/bin/vllm",
         "serve",
         "kunde/modell-9b",
@@ -27,10 +27,10 @@ COMMANDS = {
         "--dtype",
         "auto",
     ),
-    4243: ("python3", "-m", "sglang", "--model-path", "/home/mmustermann/gewichte"),
-    4244: ("./train<b>&amp;\n.bin", "--host", "10.20.30.40", "--mac", "3c:ec:ef:12:34:56"),
+    94243: ("python3", "-m", "sglang", "--model-path", "/home/mmustermann/gewichte"),
+    94244: ("./train<b>&amp;\n.bin", "--host", "10.20.30.40", "--mac", "3c:ec:ef:12:34:56"),
 }
-NAMES = {4242: "VLLM::EngineCor", 4243: "python3", 4244: "train<b>&\n.bi"}
+NAMES = {94242: "VLLM::EngineCor", 94243: "python3", 94244: "train<b>&\n.bi"}
 SECRETS = (
     HOST,
     "rechenknecht",
@@ -81,7 +81,7 @@ def inhabit(root: str | Path, minor: int = 128) -> Path:
         write(folder / "cgroup", f"0::{group}\n")
         write(folder / "cmdline", "\0".join((*COMMANDS[pid], "")))
         write(folder / "environ", "OPENAI_API_KEY=sk-umgebung\0")
-        (folder / "fd").mkdir()
+        (folder / "fd").mkdir(parents=True)
         os.symlink(f"/dev/dri/renderD{minor}", folder / "fd/9")
         os.symlink("/home/mmustermann/notizen.txt", folder / "fd/77")
         write(

@@ -8,5 +8,5 @@ wire.py          orders, frames and the mailbox between them
 link.py          main's side of one reader, and of the launcher
 crew.py stall.py main's side of all readers: who hangs is given up, and tried again; leftovers.py
 sampler.py       main's side: what is due, what came back (track.py, sources.py), the Snapshot
-record*.py       `rocmwatch record`: what is read (a table), by whom, and the archive; scrub*.py replaces what tells whose it is
+record*.py       `rocmwatch record`: what is read (a table), by whom, the archive; scrub*.py replaces names and ids
 """

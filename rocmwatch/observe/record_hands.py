@@ -13,6 +13,7 @@ from rocmwatch.observe.record_reader import BETWEEN
 from rocmwatch.observe.wire import LIST, Order
 
 DEADLINE_SECONDS = 3.0  # a firmware that does not answer makes the driver wait two seconds
+PIDS_SECONDS = 60.0  # all that all processes have open: nothing of a GPU's, and it may be a lot
 MOST_GIVEN_UP = 8
 _SLOW_STARTS = 10
 
@@ -64,27 +65,27 @@ class Hands:
             NoReader: When there can be none.
             LauncherLost: When the launcher is gone.
         """
-        frame = self._frame(Order("path", what, BETWEEN.join((path, *guards))))
+        frame = self._frame(Order("path", what, BETWEEN.join((path, *guards))), self._deadline_seconds)
         return frame if isinstance(frame, Given) else Given(*frame)
 
     def pids(self) -> tuple[tuple[int, ...], str]:
         """The processes that have something of a GPU, and what has to be said about that."""
-        frame = self._frame(Order(PIDS, LIST))
+        frame = self._frame(Order(PIDS, LIST), PIDS_SECONDS)
         if isinstance(frame, Given):
             return (), frame.why
-        pids, refused, _ = frame
+        pids, refused = frame
         return pids, "EACCES" if refused else ""
 
-    def _frame(self, order: Order) -> "tuple[Any, ...] | Given":
+    def _frame(self, order: Order, seconds: float) -> "tuple[Any, ...] | Given":
         reader = self._reader = self._reader or self._start()
         if reader is None:
             return Given(NOBODY)
         reader.ask((order,))
-        answer = reader.wait(self._deadline_seconds)
+        answer = reader.wait(seconds)
         for _ in range(_SLOW_STARTS):
             if answer.complete or answer.died or answer.stuck_in:
                 break
-            answer = reader.wait(self._deadline_seconds)  # it did not even begin: the machine is busy
+            answer = reader.wait(seconds)  # it did not even begin: the machine is busy
         if answer.complete:
             return answer.frames[order.subject]
         reader.close()

@@ -12,9 +12,9 @@ from rocmwatch.errors import ParseError
 from rocmwatch.kernel.runtime_pm import may_read_sensors, parse_runtime_status
 from rocmwatch.observe.files import MISSING, errno_name, read_file
 from rocmwatch.observe.process_wire import PIDS
-from rocmwatch.observe.processes import ProcessReader
+from rocmwatch.observe.processes import KFD_PROC
 from rocmwatch.observe.record_table import LARGEST_BYTES
-from rocmwatch.observe.wire import LIST, Order
+from rocmwatch.observe.wire import Order
 
 # What to do, the `what` of an order. Its `card` is the path below the root; a read's has the guards behind it.
 FOLDER = 1  # list it
@@ -42,7 +42,7 @@ class RecordReader:
     def answer(self, order: Order) -> tuple[object, ...]:
         """The frame that an order asks for; the first value is empty when all went well."""
         if order.subject == PIDS:
-            return tuple(ProcessReader(self._root).answer(Order(PIDS, LIST)))
+            return self._pids()
         path, *guards = order.card.split(BETWEEN)
         list_folder = {FOLDER: self._list, DEVICES: self._devices}.get(order.what)
         try:
@@ -62,6 +62,30 @@ class RecordReader:
             root = os.path.realpath(self._root)
             self._inside[folder] = os.path.realpath(f"{root}/{folder}") == os.path.normpath(f"{root}/{folder}")
         return self._inside[folder]
+
+    def _pids(self) -> tuple[tuple[int, ...], int]:
+        """(processes that have something of a GPU, of how many others it could not be told); reads no file for it."""
+        found = set(self._numbers(KFD_PROC))
+        refused = 0
+        for pid in self._numbers("/proc"):
+            has_gpu = self._has_gpu(pid)
+            found.update((pid,) if has_gpu else ())
+            refused += has_gpu is None
+        return tuple(sorted(found)), refused
+
+    def _numbers(self, folder: str) -> list[int]:
+        try:
+            return [int(name) for name in os.listdir(self._root + folder) if name.isdecimal()]
+        except OSError:
+            return []
+
+    def _has_gpu(self, pid: int) -> bool | None:
+        try:
+            return bool(self._devices(f"proc/{pid}/fd"))
+        except PermissionError:
+            return None
+        except OSError:
+            return False  # it has ended
 
     def _list(self, path: str) -> tuple[Entry, ...]:
         found = []

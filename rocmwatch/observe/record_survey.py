@@ -23,6 +23,7 @@ from rocmwatch.observe.record_table import (
     RENDER,
     ROOT,
     TABLE,
+    THREAD,
     Item,
     items,
     parts,
@@ -34,6 +35,7 @@ KFD_PROC = "sys/class/kfd/kfd/proc"
 CGROUP_ROOT = "sys/fs/cgroup"
 DEEPEST_CGROUP = 12
 MOST_CGROUPS = 20_000
+MOST_THREADS = 100  # of one process
 _CONTEXT = re.compile("context_[0-9]+")
 
 
@@ -164,11 +166,21 @@ class Survey:
         if str(pid) not in self._list("proc"):
             return
         self._want(PROCESS, folder, group, note_absent=False)
+        if self._clients(folder, group):
+            return
+        for thread in list(self._list(f"{folder}/task"))[:MOST_THREADS]:  # they may live on without their leader
+            self._want(THREAD, f"{folder}/task/{thread}", group, note_absent=False)
+            self._clients(f"{folder}/task/{thread}", group)
+
+    def _clients(self, folder: str, group: str) -> bool:
+        """Notes the GPUs that a process, or one of its threads, has open. Returns whether there is one."""
         (client,) = items(CLIENT)
-        for name, (_, target, _) in self._list(f"{folder}/fd", DEVICES).items():
+        devices = self._list(f"{folder}/fd", DEVICES)
+        for name, (_, target, _) in devices.items():
             self._links[f"{folder}/fd/{name}"] = str(target)
             path = f"{folder}/{client.path}/{name}"
             self._wanted[path] = Wanted(path, client, group)
+        return bool(devices)
 
     def _cgroups(self) -> None:
         """Every control group, where the kernel counts their VRAM."""

@@ -25,6 +25,7 @@ RENDER = "render"  # the device of a render node: a GPU's, or that of one of its
 TABLE = "table"  # a GPU's folder in debugfs
 BOOKS = "books"  # a process's folder in the compute driver's books
 PROCESS = "process"  # the /proc folder of a process that has a GPU
+THREAD = "thread"  # of such a process, where its leader has ended
 CLIENT = "client"  # the fdinfo of one of its open GPUs
 CGROUP = "cgroup"  # a control group that has VRAM
 
@@ -107,6 +108,7 @@ ITEMS = (
     Item(PROCESS, "status", STATUS),
     Item(PROCESS, "cgroup", CGROUPS),
     Item(PROCESS, "cmdline", CMDLINE),
+    Item(THREAD, "stat", STAT),
     Item(CLIENT, "fdinfo", FDINFO),
     Item(CGROUP, "dmem.current"),
     Item(CGROUP, "cgroup.procs"),

@@ -35,11 +35,10 @@ from rocmwatch.observe.scrub_words import ARGUMENTS, WORDS
 
 _UUID = rb"[0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}"
 _ALONE = rb"(?<![0-9A-Za-z.:])%s(?![0-9A-Za-z.:])"
-_TOKEN = re.compile(
-    rb"(?P<pci>" + _ALONE % rb"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]" + rb")"
-    rb"|" + _UUID + rb"|" + _ALONE % rb"(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}"
-    rb"|" + _ALONE % rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}" + rb"|pod(?=" + _UUID + rb")|[0-9A-Za-z\x80-\xff]+"
-)
+_PCI = _ALONE % rb"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_MAC = _ALONE % rb"(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}"
+_IPV4 = _ALONE % rb"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
+_TOKEN = re.compile(rb"(?P<pci>%s)|%s|%s|%s|pod(?=%s)|[0-9A-Za-z\x80-\xff]+" % (_PCI, _UUID, _MAC, _IPV4, _UUID))
 _NO_HOSTS = frozenset({b"localhost", b"(none)", b"none"})
 _NUMBERED = re.compile(rb"([a-z]+)[0-9]{0,3}")
 _ID_LINE = re.compile(rb"(?m)^(?:unique_id|hive_id) ([0-9]{1,20})$")
@@ -47,9 +46,10 @@ _ID_NUMBER = re.compile(rb"(?:0[xX])?([0-9a-fA-F]{16})|0[xX]([0-9a-fA-F]{1,15})|
 _STAT = re.compile(rb"(?s)(\s*[0-9]+ \()(.*)(\) .*)")
 _STAT_FIELDS = 22  # those behind the name that are kept; addresses come later
 _STATUS_KEPT = frozenset(
-    b"Name State Tgid Ngid Pid PPid TracerPid FDSize NStgid NSpid Threads SigQ SigPnd ShdPnd SigBlk SigIgn SigCgt "
+    b"Name Uid State Tgid Ngid Pid PPid TracerPid FDSize NStgid NSpid Threads SigQ SigPnd ShdPnd SigBlk SigIgn SigCgt "
     b"VmPeak VmSize VmRSS RssAnon RssFile RssShmem VmSwap".split()
 )
+_STATUS_NAMES = (b"Name", b"Uid")
 _OPTION = re.compile(rb"--?[A-Za-z][A-Za-z0-9_.-]*")
 _SMALL_NUMBER = re.compile(rb"[0-9]{1,3}(?:\.[0-9]{1,3})?")
 _FDINFO_VALUE = re.compile(rb"[0-9a-fA-F:.]*(?: ?(?:kB|[KMG]iB|ns|%|Hz|MHz))?|amdgpu")
@@ -186,7 +186,7 @@ class Scrubber:
         for line in data.splitlines(keepends=True):
             key, colon, value = line.partition(b":")
             if colon and key in _STATUS_KEPT:
-                kept.append(key + colon + (name(value) if key == b"Name" else value))
+                kept.append(key + colon + (name(value) if key in _STATUS_NAMES else value))
         return b"".join(kept)
 
     def _fdinfo(self, data: bytes, name: Name) -> bytes:

@@ -16,6 +16,9 @@ WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
 _TRIES = 200
 _BETWEEN_WORDS = rb"(?:(?<![0-9A-Za-z])|(?<=[^0-9A-Za-z]0[xX]))(?:%s)(?![0-9A-Za-z])"
 _HEX = re.compile(rb"(?=.*[0-9])(?=.*[A-Fa-f])(?:[0-9a-f]{8,}|[0-9A-F]{8,})")
+_HEX_GROUPS = re.compile(
+    rb"[0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}|[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}"
+)
 _DIGITS, _LOWER, _UPPER = b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -32,11 +35,14 @@ def alike(text: bytes, drawn: bytes) -> bytes:
         drawn: As many random bytes.
     """
     result = bytearray(text)
+    groups = _HEX_GROUPS.fullmatch(text)
     for match in WORD.finditer(text):
-        is_hex = _HEX.fullmatch(match[0])
+        in_hex = bool(groups or _HEX.fullmatch(match[0]))
         for at in range(*match.span()):
-            result[at] = _like(text[at], drawn[at], in_hex=bool(is_hex))
-        if match[0].isdigit() and text[match.start()] != _DIGITS[0]:  # no zero in front that was not there
+            result[at] = _like(text[at], drawn[at], in_hex=in_hex)
+        if (
+            not in_hex and match[0].isdigit() and text[match.start()] != _DIGITS[0]
+        ):  # no zero in front that was not there
             result[match.start()] = _DIGITS[1 + drawn[match.start()] % 9]
     return bytes(result)
 

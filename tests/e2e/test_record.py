@@ -243,7 +243,7 @@ def test_hostile_names_do_no_harm(node: Node, out: Path) -> None:
     device = root / made.places[0].device
     (device / "product_name").write_bytes(b"<script>alert(1)</script>\xff\xfe\x1b[31m\n")
     (device / "serial_number").write_bytes(b"<b>S\xff12345678</b>\nsecond line\n")
-    (root / "proc/4242/comm").write_bytes(b"\xff<i>\n\x1b]0;x\x07\n")
+    (root / "proc/94242/comm").write_bytes(b"\xff<i>\n\x1b]0;x\x07\n")
     (root / "proc/sys/kernel/hostname").write_bytes(b"\xff<u>h\xc3\xb6st\n")
     group = os.fsencode(root) + b"/sys/fs/cgroup/\xff<i>\x1b.slice"
     os.mkdir(group)

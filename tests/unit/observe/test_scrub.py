@@ -84,7 +84,7 @@ def test_what_says_nothing_stays(text: bytes) -> None:
     [
         (b"692351001234\n", rb"[1-9][0-9]{11}\n"),
         (b"PCB0421-Ab7\n", rb"[A-Z]{3}[0-9]{4}-[A-Z][a-z][0-9]\n"),
-        (b"9d5c1f6e-0a4b-4c3d-8e2f-1a2b3c4d5e6f\n", rb"[0-9a-f]{8}(-[0-9a-z]{4}){3}-[0-9a-f]{12}\n"),
+        (b"9d5c1f6e-0a4b-4c3d-8e2f-1a2b3c4d5e6f\n", rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n"),
         (b"S1\n", rb"[A-Z][0-9]\n"),
         (b"<b>X\xff\xfe9</b>\n", rb"<[a-z]>[A-Z][a-z]{2}[0-9]</[a-z]>\n"),
     ],
@@ -161,7 +161,7 @@ def test_well_known_names_stay(name: bytes) -> None:
         (NAME, b"caf\xe9\x01\n", rb"[a-z]{4}\x01\n"),
         (CGROUPS, b"0::/user.slice/user-51234.slice\n", rb"0::/user\.slice/user-[1-9][0-9]{4}\.slice\n"),
         (CGROUPS, b"0::/docker/" + b"c0ffee42" * 8 + b"\n", rb"0::/docker/[0-9a-f]{64}\n"),
-        (NAME, b"on 10.0.0.1 eth 3c:ec:ef:00:01:02\n", rb"on \d\d\.\d\.\d\.\d [a-z]{3} [0-9a-z:]{17}\n"),
+        (NAME, b"on 10.0.0.1 eth 3c:ec:ef:00:01:02\n", rb"on (?!10\.0)\d\d\.\d\.\d\.\d [a-z]{3} [0-9a-f:]{17}\n"),
         (CMDLINE, b"/kunde/bin/python3\0-m\0vllm\0--port=8123\0", rb"python3\x00-m\x00vllm\x00--port=[1-9]\d{3}\x00"),
         (CMDLINE, b"vllm\0serve\0--api-key\0model-server-8\0", rb"vllm\x00serve\x00--api-key\x00x{5}-x{6}-8\x00|"
          rb"vllm\x00serve\x00--api-key\x00x{5}-x{6}-0\x00"),
@@ -170,7 +170,7 @@ def test_well_known_names_stay(name: bytes) -> None:
         (FDINFO, b"drm-driver:\tamdgpu\ndrm-pdev:\t0000:05:00.0\ndrm-client-name:\tkunde\ndrm-memory-vram:\t12 KiB\n",
          rb"drm-driver:\tamdgpu\ndrm-pdev:\t0000:05:00\.0\ndrm-client-name:\t[a-z]{5}\ndrm-memory-vram:\t12 KiB\n"),
         (STATUS, b"Name:\tkunde\nUid:\t1000\nGroups:\t4 27\nState:\tS (sleeping)\nSigPnd:\t0000000000000100\n",
-         rb"Name:\t[a-z]{5}\nState:\tS \(sleeping\)\nSigPnd:\t0000000000000100\n"),
+         rb"Name:\t[a-z]{5}\nUid:\t(?!1000)[1-9]\d{3}\nState:\tS \(sleeping\)\nSigPnd:\t0000000000000100\n"),
     ],
 )  # fmt: skip
 def test_names_are_replaced_word_by_word(rule: str, text: bytes, form: bytes) -> None:
