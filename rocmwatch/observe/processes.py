@@ -13,7 +13,8 @@ so early in its life.
 
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rocmwatch.errors import ParseError
@@ -193,18 +194,17 @@ class ProcessReader:
         faults = Faults(0)
         if self._files.read(f"{CGROUP_ROOT}/dmem.capacity", faults) is None:
             return CgroupsFrame(None, tuple(faults.found))
-        found: list[tuple[str, str, int]] = []
+        counted: dict[str, dict[str, int]] = {}
         folders = [("", 0)]
         seen = 0
         while folders and seen < _MOST_CGROUPS:
             group, depth = folders.pop()
             seen += 1
             raw = self._files.read(f"{CGROUP_ROOT}{group}/dmem.current", faults) if group else None
-            name = os.fsencode(group).decode("utf-8", "backslashreplace")
-            found += [(name, pci, size) for pci, size in parse_dmem(raw or b"").items() if size]
+            counted[group] = parse_dmem(raw or b"")
             if depth < _DEEPEST_CGROUP:
                 folders += [(f"{group}/{name}", depth + 1) for name in self._subfolders(f"{CGROUP_ROOT}{group}")]
-        return CgroupsFrame(tuple(sorted(found)), tuple(faults.found))
+        return CgroupsFrame(tuple(sorted(_own(counted))), tuple(faults.found))
 
     def _subfolders(self, folder: str) -> list[str]:
         try:
@@ -230,3 +230,18 @@ class ProcessReader:
         except ParseError as error:
             faults.add(SOURCE, error.errno, path)
             return None
+
+
+def _own(counted: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str, int]]:
+    """(path, PCI address, bytes) of what each control group has beside the groups in it: the kernel counts those in."""
+    inside: Counter[tuple[str, str]] = Counter()
+    for group, sizes in counted.items():
+        outer = group.rpartition("/")[0]
+        while outer and not counted.get(outer):  # a group that does not count
+            outer = outer.rpartition("/")[0]
+        inside.update({(outer, pci): size for pci, size in sizes.items()})
+    for group, sizes in counted.items():
+        for pci, size in sizes.items():
+            own = size - inside[group, pci]
+            if own > 0:  # they are not read at the same moment
+                yield os.fsencode(group).decode("utf-8", "backslashreplace"), pci, own

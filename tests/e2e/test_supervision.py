@@ -148,7 +148,7 @@ def test_no_child_inherits_the_socket_or_the_watchdog(service: Service) -> None:
     children = [process.pid for process in service.family() if process.pid != service.pid]
     environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in children]
 
-    assert len(environments) == 2
+    assert len(environments) == 3  # the launcher, and the readers of sensors and of processes
     assert not any(b"NOTIFY_SOCKET" in text or b"WATCHDOG" in text for text in environments)
 
 

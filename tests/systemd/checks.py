@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import machine
 from faultfs import FaultFS
-from installation import GPUS, INSTALLED, QUICK, Service
+from installation import GPUS, INSTALLED, QUICK, SOURCE, Service
 from machine import UNIT, gpus_in, main_pid, metric, metrics, pids, processes, run, show, timed, within
 
 SAMPLING_CAPABILITIES = 1 << 2 | 1 << 19  # CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE
@@ -22,6 +23,13 @@ STOPS_SECONDS = 3
 def hang(*addresses: str) -> dict[str, str]:
     """The rules by which reading the memory of these GPUs hangs."""
     return {f"*/{address}/mem_info_vram_used": "hang" for address in addresses}
+
+
+def notes() -> list[str]:
+    """What the service says that it cannot do."""
+    _, text = machine.get("/api/v1/status")
+    found: list[str] = json.loads(text)["notes"]
+    return found
 
 
 def all_gpus() -> list[str]:
@@ -314,6 +322,35 @@ def test_debugfs_of_root_is_read_by_a_capability_and_not_otherwise(service: Serv
     assert len(with_capability) == GPUS
     assert metrics("gpu_vram_allocatable_bytes") == {}
     assert len(metrics("gpu_vram_used_bytes")) == GPUS
+
+
+def test_every_process_can_be_looked_at_and_the_kernel_is_heard(service: Service) -> None:
+    """On the machine's own /proc: what it may not do, it says as a note."""
+    limits = ("/proc: no permission", "netlink:", "systemctl show:")
+    service.start()
+    unlimited = [note for note in notes() if note.startswith(limits)]
+    run("systemctl", "stop", UNIT)
+    service.drop_in(
+        "AmbientCapabilities=", "AmbientCapabilities=CAP_SYS_PTRACE",
+        "CapabilityBoundingSet=", "CapabilityBoundingSet=CAP_SYS_PTRACE",
+        "RestrictAddressFamilies=", "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
+    )  # fmt: skip
+    service.start()
+
+    assert unlimited == []
+    assert [note.partition(":")[0] for note in notes() if note.startswith(limits)] == ["netlink", "/proc"]
+
+
+def test_it_starts_with_the_drop_in_for_amdsmi_and_says_what_is_missing(service: Service, node: Path) -> None:
+    run("systemd-sysusers", "--inline", "g render -", "g video -")  # udev's and ROCm's packages make them
+    lines = (SOURCE / "rocmwatch.service.d/amdsmi.conf").read_text().splitlines()
+    service.drop_in(*(line for line in lines if "=" in line and not line.startswith("#")))
+    service.watch(node)
+    service.configure("sampling: {backend: amdsmi, interval: 500ms, sensors: 1s, deadline: 500ms}\n")
+    service.start()
+
+    assert show("ActiveState") == "active"
+    assert any("amdsmi" in line for line in notes())
 
 
 def test_no_gpu_device_is_in_its_dev(running: Service) -> None:

@@ -199,7 +199,22 @@ def test_memory_is_told_by_control_group_where_the_kernel_counts_it(made: Proces
     frame = CgroupsFrame(*ProcessReader(str(made.root)).answer(Order(CGROUPS, LIST)))  # type: ignore[arg-type]
 
     name = "/system.slice/vllm@0.service"
-    assert frame == CgroupsFrame(((name, GPU, 700), (f"{name}/empty", GPU, 200)), ())
+    assert frame == CgroupsFrame(((name, GPU, 500), (f"{name}/empty", GPU, 200)), ())
+
+
+def test_a_group_is_told_without_what_is_in_the_groups_below_it(made: Processes) -> None:
+    root = made.root / "sys/fs/cgroup"
+    sizes = {"a.slice": 900, "a.slice/b.service": 600, "a.slice/x/c.service": 300, "d.slice": 7}
+    (root / "a.slice/x").mkdir(parents=True)  # has no count of its own
+    for name, size in sizes.items():
+        (root / name).mkdir(exist_ok=True, parents=True)
+        (root / name / "dmem.current").write_text(f"drm/{GPU}/vram {size}\n")
+    (root / "dmem.capacity").write_text("")
+
+    frame = CgroupsFrame(*ProcessReader(str(made.root)).answer(Order(CGROUPS, LIST)))  # type: ignore[arg-type]
+
+    expected = (("/a.slice/b.service", GPU, 600), ("/a.slice/x/c.service", GPU, 300), ("/d.slice", GPU, 7))
+    assert (expected, ()) == frame
 
 
 def test_a_kernel_that_does_not_count_by_control_group_says_nothing(made: Processes) -> None:
