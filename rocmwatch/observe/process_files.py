@@ -137,6 +137,13 @@ class ProcessFiles:
             return OpenFiles(kfd=kfd, drm=drm, may_look=False)
         return OpenFiles(tuple(clients.values()), kfd, drm, frozenset(sockets))
 
+    def has_gpu_open(self, pid: int) -> bool | None:
+        """Whether it has a GPU open, by the names of its files alone; `None` when we may not look."""
+        try:
+            return any(target == KFD_NODE or _DRM_NODE.match(target) for _, target in self.links(f"/proc/{pid}"))
+        except PermissionError:
+            return None
+
     def links(self, folder: str) -> Iterator[tuple[str, str]]:
         """(descriptor, what it is of) of a process or thread; none of one that is gone.
 

@@ -96,7 +96,7 @@ class ProcessReader:
             look = known.get(pid)
             if look is None or look.inode != inode or look.due <= now:
                 pause = 1 if look is None or look.inode != inode else min(2 * look.pause, _LONGEST_PAUSE)
-                look = _Look(inode, pid not in kfd and self._has_gpu_open(pid), now + pause, pause)
+                look = _Look(inode, pid not in kfd and self._files.has_gpu_open(pid), now + pause, pause)
             looks[pid] = look
         self._looks = looks
         users = kfd.union(pid for pid, look in looks.items() if look.has_gpu)
@@ -111,11 +111,6 @@ class ProcessReader:
         except OSError as error:
             faults.add(SOURCE, errno_name(error.errno), "/proc")
             return []
-
-    def _has_gpu_open(self, pid: int) -> bool | None:
-        """`None` when we may not look."""
-        found = self._files.open_files(pid, None, Faults(0))
-        return found.has_gpu if found.may_look else None
 
     # One process
 

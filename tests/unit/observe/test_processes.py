@@ -58,6 +58,16 @@ def test_a_process_that_opens_a_gpu_later_is_found_when_it_is_looked_at_again(ma
     assert pids(reader).pids == (10,)
 
 
+def test_who_has_a_gpu_is_told_without_reading_a_file_of_it(made: Processes) -> None:
+    made.process(10)
+    made.opens(10, 4, RENDER, drm_driver="amdgpu", drm_pdev=GPU, drm_client_id=7)
+    reader = ProcessReader(str(made.root))
+
+    with Opened(made.root) as opened:
+        assert pids(reader, LIST).pids == (10,)
+        assert set(opened.look()) == set()
+
+
 def test_all_can_be_looked_at_at_once(made: Processes) -> None:
     made.process(10)
     reader = ProcessReader(str(made.root))
