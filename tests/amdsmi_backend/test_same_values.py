@@ -32,7 +32,10 @@ def asleep(node: SimulatedNode, pci: str, word: str = "suspended") -> None:
     (device(node, pci) / "power" / "runtime_status").write_text(f"{word}\n")
 
 
-@pytest.mark.parametrize("model", ["mi300x", "mi300x-cpx", "mi325x", "mi355x", "mi210", "mi250x", "rx7900xtx", "apu", "strix-halo"])
+MODELS = ("mi300x", "mi300x-cpx", "mi325x", "mi355x", "mi210", "mi250x", "rx7900xtx", "apu", "strix-halo")
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_both_backends_say_the_same(model: str, node: Node, rocm: Make, pair: Pairs) -> None:
     tree = node(model)
     tree.step(150.0)  # the models are loaded, and busy
