@@ -86,6 +86,17 @@ def threads(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
+# Starts a program and writes down how it ended, and its peak. A program that is started from here would be told to have
+# had as much memory as this process: the kernel counts what a process was before it became another program.
+_MEASURES = """
+import os, sys
+report, *command = sys.argv[1:]
+os.set_inheritable(int(report), False)
+_, status, usage = os.wait4(os.posix_spawn(command[0], command, os.environ), 0)
+os.write(int(report), b"%d %d" % (status, usage.ru_maxrss))
+"""
+
+
 class Finished(NamedTuple):
     """How a command ended.
 
@@ -101,19 +112,22 @@ class Finished(NamedTuple):
 
 def run(*arguments: str, seconds: float = 30.0, **options: Any) -> Finished:
     """`rocmwatch ARGUMENTS`, to its end."""
-    options = {"stdin": subprocess.DEVNULL, "env": environment(), **options}
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen([*COMMAND, *arguments], **{"stdout": out, "stderr": err, **options})
-        timer = threading.Timer(seconds, process.kill)
+    options = {"stdin": subprocess.DEVNULL, "env": environment(), "start_new_session": True, **options}
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as report:
+        command = [sys.executable, "-I", "-S", "-c", _MEASURES, str(report.fileno()), *COMMAND, *arguments]
+        streams = {"stdout": out, "stderr": err, "pass_fds": (report.fileno(),)}
+        process = subprocess.Popen(command, **{**streams, **options})
+        timer = threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
-        _, status, usage = os.wait4(process.pid, 0)
+        process.wait()
         timer.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
+        report.seek(0)
+        status, peak_kib = map(int, report.read().split() or (signal.SIGKILL, 0))
         texts = []
         for file in (out, err):
             file.seek(0)
             texts.append(file.read().decode("utf-8", "replace"))
-    return Finished(process.returncode, *texts, usage.ru_maxrss * 1024)
+    return Finished(os.waitstatus_to_exitcode(status), *texts, peak_kib * 1024)
 
 
 # The daemon ------------------------------------------------------------------------------------------------------
