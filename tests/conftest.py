@@ -19,8 +19,10 @@ settings.register_profile("ci", derandomize=True, deadline=None, suppress_health
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background: programs would inherit it
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# In a shell's background, or under nohup, these are ignored, and programs would inherit that. A handler they do not.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
