@@ -18,6 +18,7 @@ _REFRESH_SECONDS = 10
 _LINKS = (
     ("/metrics", "Metrics for Prometheus"),
     ("/api/v1/snapshot", "This reading as JSON"),
+    ("/api/v1/holders", "Who holds the memory, as JSON"),
     ("/api/v1/trends", "The last hour as JSON"),
     ("/api/v1/status", "Status as JSON"),
     ("/-/healthy", "Health"),

@@ -110,7 +110,7 @@ def test_every_link_is_reached_by_the_keyboard_and_seen_there(look: Look) -> Non
             reached.append(page.run(FOCUS))
 
     assert links == [href for href, _ in reached]
-    assert 1 + 1 + 8 + 5 == len(links)  # skip, stop, unfold each, and those at the foot
+    assert 1 + 1 + 8 + 6 == len(links)  # skip, stop, unfold each, and those at the foot
     assert [] == [href for href, is_seen in reached if not is_seen]
 
 
@@ -169,7 +169,7 @@ def test_every_link_is_large_enough_for_a_finger(look: Look) -> None:
     with look(partitioned(), 360) as page:
         found = page.run(heights)
 
-    assert 1 + 8 + 5 == len(found)
+    assert 1 + 8 + 6 == len(found)
     assert [] == [html for height, html in found if height < 24]  # CSS pixels: WCAG 2.2, target size
 
 
