@@ -182,7 +182,9 @@ def test_it_stands_still_when_that_is_wished_and_remembers_it():
     assert ("href", "/?open=1&still=1") in moving.attributes
 
 
-@pytest.mark.parametrize("link", ["/metrics", "/api/v1/snapshot", "/api/v1/holders", "/api/v1/trends", "/api/v1/status", "/-/healthy"])
+@pytest.mark.parametrize(
+    "link", ["/metrics", "/api/v1/snapshot", "/api/v1/holders", "/api/v1/trends", "/api/v1/status", "/-/healthy"]
+)
 def test_the_page_leads_on(link):
     assert ("href", link) in read(render_page(None, views.NOW)).attributes
 
