@@ -135,7 +135,7 @@ def test_a_file_that_may_not_grow_leaves_nothing(node: Node, out: Path) -> None:
     assert (1, f"rocmwatch: {out}: File too large; nothing was written\n") == (finished.status, finished.err)
 
 
-def test_a_full_disk_leaves_nothing(node: Node, tmp_path: Path, require: Callable[[str], None]) -> None:
+def test_a_full_disk_leaves_nothing(node: Node, tmp_path: Path, require: Callable[..., None]) -> None:
     require("root")
     root = node("mi300x", gpus=8).root
     disk = tmp_path / "disk"
